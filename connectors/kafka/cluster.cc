@@ -1,5 +1,7 @@
 #include "connectors/kafka/cluster.h"
 
+#include <utility>
+
 #include "connectors/kafka/counters/counter_totals.h"
 #include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/preflight/log_sample.h"
@@ -38,11 +40,29 @@ absl::StatusOr<absl::Time> BrokerCluster::TimeAt(const std::string& topic, int32
 }
 
 absl::StatusOr<int32_t> BrokerCluster::CountPartitions(const std::string& topic) {
-  return kafka::CountPartitions(consumer_.client(), topic, kCountTimeoutMs);
+  if (flows_.size() == 1) return kafka::CountPartitions(consumer_.client(), topic, kCountTimeoutMs);
+  rd_kafka_t* const client = AskingClient();
+  if (client == nullptr) return absl::UnavailableError("no client to ask with");
+  auto count = kafka::CountPartitions(client, topic, kCountTimeoutMs);
+  if (!count.ok()) return count;
+  const auto [known, is_new] = counts_.try_emplace(topic, *count);
+  // The consumer hears of new partitions at once only if it asks itself.
+  if (!is_new && std::exchange(known->second, *count) != *count) {
+    return kafka::CountPartitions(consumer_.client(), topic, kCountTimeoutMs);
+  }
+  return count;
 }
 
 std::string BrokerCluster::TopicId(const std::string& topic) {
-  return AskTopicId(consumer_.client(), topic, kTopicIdTimeoutMs);
+  rd_kafka_t* const client = flows_.size() == 1 ? consumer_.client() : AskingClient();
+  return client == nullptr ? "" : AskTopicId(client, topic, kTopicIdTimeoutMs);
+}
+
+rd_kafka_t* BrokerCluster::AskingClient() {
+  if (asking_ == nullptr) {
+    if (auto client = MakeAskingClient(options_, errors_); client.ok()) asking_ = *std::move(client);
+  }
+  return asking_.get();
 }
 
 absl::Status BrokerCluster::ReadTotals(const std::string& topic, const std::vector<int32_t>& partitions,

@@ -86,8 +86,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
   auto list = TopicList::Create(std::move(topics));
   if (!list.ok()) return list.status();
   daemon->finder_.emplace(*std::move(list), daemon->judging_.flows,
-                          [owner = daemon.get()](const DaemonOptions& topic, Topics found) {
-                            return owner->AddFlow(owner->judging_, topic, std::move(found));
+                          [owner = daemon.get()](const DaemonOptions& topic, Topics found, bool is_logged) {
+                            return owner->AddFlow(owner->judging_, topic, std::move(found), is_logged);
                           });
   return daemon;
 }
@@ -197,12 +197,12 @@ absl::Status Daemon::FindTopics() {
 absl::Status Daemon::Inspect(Stage& stage) {
   auto topics = InspectTopics(stage.options, stop_);
   if (!topics.ok()) return topics.status();
-  if (stage.flows.size() == 0) return AddFlow(stage, stage.options, *std::move(topics));
+  if (stage.flows.size() == 0) return AddFlow(stage, stage.options, *std::move(topics), true);
   stage.flows.at(0).SetTopics(*std::move(topics));  // its lanes have not started
   return absl::OkStatus();
 }
 
-absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics topics) {
+absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics topics, bool is_logged) {
   // Routers remember no ids.
   auto filters =
       options.routes ? DedupStage::Create(options.stage) : DedupStage::Create(options.stage, *memory_);
@@ -215,11 +215,12 @@ absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics 
     if (*store != nullptr) {
       flow->snapshots = std::make_unique<Snapshots>(*std::move(store), options.snapshots.every);
     }
-    spdlog::info("{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
-                 options.input, flow->topics.partitions, options.output, options.group,
-                 options.record.id.ToString(), DurationText(options_.stage.horizon),
-                 options.stage.target_fpp);
-    for (const std::string& warning : flow->topics.warnings) spdlog::warn("{}", warning);
+    const auto level = is_logged ? spdlog::level::info : spdlog::level::debug;
+    spdlog::log(level, "{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
+                options.input, flow->topics.partitions, options.output, options.group,
+                options.record.id.ToString(), DurationText(options.stage.horizon), options.stage.target_fpp);
+    for (const std::string& warning : flow->topics.warnings)
+      spdlog::log(is_logged ? spdlog::level::warn : spdlog::level::debug, "{}", warning);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!options.counters.empty()) {
@@ -488,6 +489,8 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
         stage.unanswered.message()));
   }
   std::map<std::string, std::string> gone;  // each lane says so
+  std::map<std::string, size_t> restoring;  // by topic, the place of its line
+  std::map<size_t, int> more;               // by that place
   for (const LaneReport& lane : lanes) {
     if (!lane.joined) {
       std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
@@ -510,9 +513,18 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
           absl::StrAppend(&text, ", in some ",
                           absl::FormatDuration(absl::Ceil(partition.restore_time_left, absl::Seconds(1))));
         }
-        problems.push_back({partition.topic, std::move(text)});
+        // Of a list, one line a topic: there may be thousands of partitions.
+        const auto [first, is_new] = restoring.try_emplace(partition.topic, problems.size());
+        if (is_new || stage.flows.size() == 1) {
+          problems.push_back({partition.topic, std::move(text)});
+        } else {
+          ++more[first->second];
+        }
       }
     }
+  }
+  for (const auto& [problem, partitions] : more) {
+    absl::StrAppend(&problems[problem].text, " (and ", partitions, " more partitions)");
   }
   for (const auto& [topic, why] : gone) problems.push_back({topic, why});
 }

@@ -109,8 +109,8 @@ class Daemon {
   // Adds the flows of the topics that are there; of a list the others come later.
   absl::Status FindTopics();
   absl::Status Inspect(Stage& stage);
-  // Adds a flow for a topic that can be read and written.
-  absl::Status AddFlow(Stage& stage, const DaemonOptions& options, Topics topics);
+  // Adds a flow for a topic that can be read and written; at level debug, it is not logged otherwise.
+  absl::Status AddFlow(Stage& stage, const DaemonOptions& options, Topics topics, bool is_logged);
   std::vector<int32_t> OwnedPartitions(int32_t flow) const;
   std::vector<TotalsFeed*> Feeds() const;
   // Asks for the ends of all logs; true if the brokers answered, and says so if that changes.

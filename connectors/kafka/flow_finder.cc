@@ -13,6 +13,8 @@ namespace lethe::kafka {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(10);
+// Topics that the log names at once; a pattern may match hundreds.
+constexpr int kMostLogged = 10;
 
 }  // namespace
 
@@ -36,20 +38,31 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
   for (int32_t flow = 0; flow < flows_.size(); ++flow) present.insert(flows_.at(flow).options.input);
   TopicList::Inputs inputs = list_.Match({names.begin(), names.end()}, present);
   std::map<std::string, std::string> problems;
+  int added_count = 0;
   for (TopicList::Refused& each : inputs.refused) problems.emplace(each.topic, std::move(each.why));
   for (const DaemonOptions& options : inputs.topics) {
     if (present.contains(options.input)) continue;
     absl::Status added = EnsureTotalsTopicsOnce(options, client);
     if (added.ok()) {
       auto topics = InspectTopicsOnce(options, client);
-      added = topics.ok() ? add_(options, *std::move(topics)) : topics.status();
+      added = topics.ok() ? add_(options, *std::move(topics), added_count < kMostLogged) : topics.status();
     }
+    added_count += added.ok() ? 1 : 0;
     if (!added.ok()) problems.emplace(options.input, std::string(added.message()));
   }
+  if (added_count > kMostLogged) {
+    spdlog::info("{} more topics are read, {} in all: /status lists them", added_count - kMostLogged,
+                 flows_.size());
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
+  int new_problems = 0;
   for (const auto& [topic, why] : problems) {
     const auto known = problems_.find(topic);
-    if (known == problems_.end() || known->second != why) spdlog::error("{} is not read: {}", topic, why);
+    if (known != problems_.end() && known->second == why) continue;
+    if (++new_problems <= kMostLogged) spdlog::error("{} is not read: {}", topic, why);
+  }
+  if (new_problems > kMostLogged) {
+    spdlog::error("{} more topics are not read: /status says why", new_problems - kMostLogged);
   }
   problems_ = std::move(problems);
   return absl::OkStatus();

@@ -30,8 +30,8 @@ absl::StatusOr<TopicList::Inputs> FindInputs(const DaemonOptions& process, const
 // Thread safety: Look() belongs to one thread; Problems() may be called from any.
 class FlowFinder {
  public:
-  // `add` adds a flow with these topics.
-  using Add = std::function<absl::Status(const DaemonOptions& options, Topics topics)>;
+  // `add` adds a flow with these topics, and logs it if asked to.
+  using Add = std::function<absl::Status(const DaemonOptions& options, Topics topics, bool is_logged)>;
   FlowFinder(TopicList list, const Flows& flows, Add add)
       : list_(std::move(list)), flows_(flows), add_(std::move(add)) {}
 

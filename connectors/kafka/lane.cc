@@ -8,7 +8,7 @@ Lane::Lane(const Shared& shared, int lane, const StopFlag& stop)
       consumer_(shared_.options, shared_.flows, lane),
       output_(shared_.options, shared_.flows, state_, consumer_,
               [this] { return worker_.membership().MayRecreateProducer(); }),
-      cluster_(shared_.options, consumer_) {}
+      cluster_(shared_.options, shared_.flows, consumer_) {}
 
 absl::Status Lane::Run() {
   worker_.Run();

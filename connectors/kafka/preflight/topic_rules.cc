@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -283,6 +284,29 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   return findings;
 }
 
+namespace {
+
+// In one request: hundreds of topics are inspected in a row.
+absl::Status AddEndOffsets(rd_kafka_t* client, const std::string& input, Topics& topics) {
+  std::vector<int32_t> partitions(static_cast<size_t>(topics.partitions));
+  std::iota(partitions.begin(), partitions.end(), 0);
+  const auto ends = AskEnds(client, input, partitions, absl::Milliseconds(kRequestTimeoutMs));
+  if (!ends.ok()) return ends.status();
+  for (const int32_t partition : partitions) {
+    if (const auto end = ends->find(partition); end != ends->end()) {
+      topics.end_offsets.push_back(end->second);
+      continue;
+    }
+    // The embedded broker answers for one partition only.
+    const auto bounds = BoundsOf(client, input, partition, kRequestTimeoutMs);
+    if (!bounds.ok()) return bounds.status();
+    topics.end_offsets.push_back(bounds->end);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<Topics> InspectTopicsOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const auto described = DescribeTopics(options, client);
   if (!described.ok()) return described.status();
@@ -312,11 +336,8 @@ absl::StatusOr<Topics> InspectTopicsOnce(const DaemonOptions& options, rd_kafka_
     }
     topics.warnings.push_back(finding.Text());
   }
-  for (int32_t partition = 0; partition < topics.partitions; ++partition) {
-    const auto bounds = BoundsOf(client, options.input, partition, kRequestTimeoutMs);
-    if (!bounds.ok()) return bounds.status();
-    topics.end_offsets.push_back(bounds->end);
-  }
+  const absl::Status ends = AddEndOffsets(client, options.input, topics);
+  if (!ends.ok()) return ends;
   return topics;
 }
 

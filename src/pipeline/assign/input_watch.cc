@@ -12,6 +12,8 @@ namespace lethe {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Seconds(5);
+// The share of the worker's time that the looks may take: a tenth.
+constexpr int kPauses = 9;
 // A broker that has just started may not know a topic yet, so one answer does not count.
 constexpr int kAbsences = 2;
 // A rebalance may wait for a member that does not answer; and there may be a cause that no rebalance cures.
@@ -39,18 +41,16 @@ void InputWatch::Look() {
   const absl::Time now = state_.clock.Steady();
   const int32_t count = flows_.size();
   if (count == 0 || now < next_look_) return;
-  // They take turns, since the worker waits for each answer; all of them once if it was away for long.
-  const absl::Duration step = kLookEvery / count;
-  next_look_ = std::max(next_look_, now - kLookEvery + step);
-  for (; next_look_ <= now; next_look_ += step) {
-    const int32_t number = next_flow_++ % count;
-    const Flow& flow = flows_.at(number);
-    // A restarted static member gets its old assignment, even if partitions were added meanwhile.
-    const bool is_static = options_.static_membership != StaticMembership::kNever;
-    const auto [watched, is_new] =
-        watched_.try_emplace(number, Watched{is_static ? 0 : flow.topics.partitions});
-    Look(flow, watched->second, now);
-  }
+  // They take turns, since the worker waits for each answer.
+  const int32_t number = next_flow_++ % count;
+  const Flow& flow = flows_.at(number);
+  // A restarted static member gets its old assignment, even if partitions were added meanwhile.
+  const bool is_static = options_.static_membership != StaticMembership::kNever;
+  const auto [watched, is_new] =
+      watched_.try_emplace(number, Watched{is_static ? 0 : flow.topics.partitions});
+  Look(flow, watched->second, now);
+  const absl::Time end = state_.clock.Steady();
+  next_look_ = std::max(now + kLookEvery / count, count == 1 ? now : end + kPauses * (end - now));
 }
 
 void InputWatch::Look(const Flow& flow, Watched& watched, absl::Time now) {
