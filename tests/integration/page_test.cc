@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -200,6 +201,99 @@ TEST(CountersPageTest, ShowsTheLargestLiveAndNamesUnknownOnes) {
   })) << second->Get("/counters").body;
   EXPECT_TRUE(second->Stop());
   EXPECT_TRUE(daemon->Stop());
+}
+
+// Several topics: a list of them first, the worst on top, and the partitions of one on a click.
+TEST(TopicsPageTest, ListsTopicsFirstAndThePartitionsOfOneOnAClick) {
+  const std::string name = UniqueName("page");
+  const auto topic = [&](absl::string_view of) { return absl::StrCat(name, ".", of); };
+  for (const char* each : {"bills", "bills-out", "clicks", "clicks-out", "orders"}) {
+    ASSERT_TRUE(SharedClient().CreateTopic(topic(each), 2, {{"retention.ms", "-1"}}).ok());
+  }
+  std::vector<Record> records;
+  for (int i = 0; i < 100; ++i) {
+    records.push_back(WithId(absl::StrCat(i), i % 2));
+    if (i % 4 == 0) records.push_back(records.back());  // 25 copies
+  }
+  ASSERT_TRUE(SharedClient().Produce(topic("clicks"), records).ok());
+  const std::string config = absl::StrCat(testing::TempDir(), "/", name, ".yaml");
+  std::ofstream(config) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name
+                        << "\nid: json:/id\nhorizon: 30d\nmemory: 64MiB\ntopics:\n"
+                        << "  - {input: " << topic("bills") << ", output: " << topic("bills-out") << "}\n"
+                        << "  - {input: " << topic("clicks") << ", output: " << topic("clicks-out") << "}\n"
+                        << "  - {input: " << topic("orders") << ", output: " << topic("orders-out") << "}\n";
+  const int port = FreePort();
+  ProcessOptions process;
+  process.args = {LETHE_PROGRAM, "run", "--config", config, absl::StrCat("--http=127.0.0.1:", port)};
+  auto started = Process::Start(process);
+  ASSERT_TRUE(started.ok()) << started.status();
+  Daemon daemon(*std::move(started), port);
+  ASSERT_TRUE(daemon.Await([&] { return daemon.Metric("lethe_records_total") == 125; })) << daemon.Log();
+
+  // Programs can ask for the partitions of one topic, or of none.
+  const auto partitions = [&](const std::string& query) {
+    const json status = json::parse(daemon.Get("/status" + query).body);
+    EXPECT_EQ(status.at("topics").size(), 3) << query;
+    return status.at("partitions").size();
+  };
+  EXPECT_EQ(partitions(""), 4);
+  EXPECT_EQ(partitions("?topic=" + topic("clicks")), 2);
+  EXPECT_EQ(partitions("?topic="), 0);
+
+  auto opened = Browser::Start();
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  Browser& browser = **opened;
+  ASSERT_TRUE(browser.Resize(1280, 900).ok());
+  ASSERT_TRUE(browser.Open(absl::StrCat("http://127.0.0.1:", port, "/")).ok());
+  const auto await = [&](const std::string& condition) {
+    EXPECT_TRUE(browser.Await(condition).ok()) << condition << "\n" << daemon.Get("/status").body;
+  };
+  const auto texts = [](absl::string_view of) {
+    return absl::StrCat("[...document.querySelectorAll('[data-topic=\"", of,
+                        "\"] td')].map(cell => cell.textContent)");
+  };
+  const std::string shown =
+      "[...document.querySelectorAll('#topic-rows tr')].map(row => row.dataset.topic).join()";
+  await(absl::StrCat(shown, " === '", topic("orders"), ",", topic("bills"), ",", topic("clicks"), "'"));
+  await(absl::StrCat(texts(topic("orders")), "[1] === 'not read'"));
+  await(absl::StrCat(texts(topic("orders")), "[7].includes('", topic("orders-out"), " does not exist')"));
+  await(
+      absl::StrCat(texts(topic("clicks")), ".slice(1, 6).join('|') === 'active|0|0.0|20.0 % since start|2'"));
+  await("document.getElementById('partition-table').hidden && document.getElementById('detail').hidden");
+  const std::filesystem::path pictures = std::filesystem::path(LETHE_PROGRAM).parent_path() / "tests/page";
+  std::filesystem::create_directories(pictures);
+  EXPECT_TRUE(browser.Screenshot(pictures / "topics.png").ok());
+
+  const auto click = [&](absl::string_view of) {
+    return browser.Run(absl::StrCat("document.querySelector('[data-topic=\"", of, "\"] button').click();"));
+  };
+  ASSERT_TRUE(click(topic("clicks")).ok());
+  await(
+      absl::StrCat("[...document.querySelectorAll('#partitions tr')].map(row => row.dataset.partition)"
+                   ".sort().join() === '",
+                   topic("clicks"), "-0,", topic("clicks"), "-1'"));
+  await("document.querySelectorAll('#filter .generation').length > 0");
+  EXPECT_TRUE(browser.Screenshot(pictures / "topic.png").ok());
+  ASSERT_TRUE(click(topic("clicks")).ok());
+  await("document.getElementById('partition-table').hidden");
+
+  // Hundreds of topics: the worst first, and a bounded number of rows.
+  const auto many = browser.Run(absl::StrCat(
+      "const status = structuredClone(lastStatus); const one = status.topics.find(topic => topic.phase);"
+      "status.topics = [...Array(300).keys()].map(i => ({...structuredClone(one), input: `t${i}`}));"
+      "status.topics[170].phase = 'failed'; status.topics[170].problem = 'broken';"
+      "status.topics[290].lag_records = 2000000;"
+      "show(status, Date.now()); const rows = () => [...document.querySelectorAll('#topic-rows tr')].map(row "
+      "=> row.dataset.topic); const first = rows();"
+      "const field = document.getElementById('topic-wanted'); field.value = 't29';"
+      "field.dispatchEvent(new Event('input')); const found = rows();"
+      "field.value = ''; field.dispatchEvent(new Event('input'));"
+      "document.getElementById('more-topics').click();"
+      "return [first.slice(0, 2), first.length, found.length, rows().length];"));
+  ASSERT_TRUE(many.ok()) << many.status();
+  EXPECT_EQ(*many, json::parse(R"([["t170", "t290"], 25, 11, 125])"));
+  EXPECT_EQ(browser.ConsoleProblems().value(), std::vector<std::string>());
+  EXPECT_TRUE(daemon.Stop());
 }
 
 TEST_F(PageTest, SaysWhatTheMetricsSay) {

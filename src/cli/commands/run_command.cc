@@ -164,8 +164,10 @@ http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, con
       {"/status",
        [&daemon, &history](const http::HttpQuery& query) {
          const DaemonReport report = daemon.Report();
+         std::optional<std::string> of_topic;
+         if (const auto topic = query.find("topic"); topic != query.end()) of_topic = topic->second;
          return http::HttpResponse{.content_type = "application/json",
-                                   .body = StatusJson(report, Detail(query, report, history))};
+                                   .body = StatusJson(report, Detail(query, report, history), of_topic)};
        }},
       {"/counters",
        [&daemon](const http::HttpQuery& query) {

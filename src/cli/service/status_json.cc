@@ -1,6 +1,7 @@
 #include "src/cli/service/status_json.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/string_view.h"
@@ -224,29 +225,95 @@ void AddRouting(const DaemonReport& report, Json* json) {
   (*json)["routing_partitions"] = Sorted(std::move(partitions));
 }
 
+// Of a topic's partitions in this process.
+struct TopicSum {
+  int64_t partitions = 0;
+  std::optional<Phase> phase;  // the one that needs attention most
+  std::string problem;
+  int64_t lag = 0;
+  RecordCounts counts;
+  double fpp_estimated = 0;
+  int64_t ids = 0;
+  int64_t memory_bytes = 0;
+};
+
+int Urgency(Phase phase) {
+  switch (phase) {
+    case Phase::kActive:
+      return 0;
+    case Phase::kChecking:
+      return 1;
+    case Phase::kRestoring:
+      return 2;
+    case Phase::kHeld:
+      return 3;
+    case Phase::kFailed:
+      return 4;
+  }
+  return 0;
+}
+
+std::map<absl::string_view, TopicSum> SumsOf(const DaemonReport& report) {
+  std::map<absl::string_view, TopicSum> sums;
+  for (const LaneReport& lane : report.lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
+      TopicSum& sum = sums[partition.topic];
+      const FilterStatus& filter = partition.filter.filter;
+      ++sum.partitions;
+      if (!sum.phase || Urgency(partition.phase) > Urgency(*sum.phase)) {
+        sum.phase = partition.phase;
+        sum.problem = partition.problem;
+      }
+      sum.lag += partition.lag();
+      sum.counts += partition.counts;
+      sum.fpp_estimated = std::max(sum.fpp_estimated, filter.fpp_estimated);
+      sum.ids += static_cast<int64_t>(filter.ids);
+      sum.memory_bytes += static_cast<int64_t>(filter.memory_bytes);
+    }
+    for (const auto& [topic, why] : lane.gone) sums[topic].problem = why;
+  }
+  return sums;
+}
+
+Json TopicsJson(const DaemonReport& report) {
+  std::map<absl::string_view, TopicSum> sums = SumsOf(report);
+  Json topics = Json::array();
+  for (const TopicReport& topic : report.topics) {
+    const TopicSum& sum = sums[topic.input];
+    topics.push_back({{"input", topic.input},
+                      {"output", topic.output},
+                      {"engine", topic.engine},
+                      {"horizon_seconds", Seconds(topic.horizon)},
+                      {"fpp_target", topic.fpp_target},
+                      {"problem", topic.problem.empty() ? sum.problem : topic.problem},
+                      {"phase", sum.phase ? PhaseName(*sum.phase) : ""},
+                      {"partitions", sum.partitions},
+                      {"lag_records", sum.lag},
+                      {"records", RecordsJson(sum.counts)},
+                      {"actions", ActionsJson(sum.counts)},
+                      {"fpp_estimated", sum.fpp_estimated},
+                      {"ids", sum.ids},
+                      {"memory_bytes", sum.memory_bytes}});
+  }
+  return topics;
+}
+
 }  // namespace
 
-std::string StatusJson(const DaemonReport& report, const std::optional<StatusDetail>& detail) {
+std::string StatusJson(const DaemonReport& report, const std::optional<StatusDetail>& detail,
+                       const std::optional<std::string>& topic) {
   Json lanes = Json::array();
   ByPartition partitions;
   for (const LaneReport& lane : report.lanes) {
     lanes.push_back(LaneJson(lane));
     for (const PartitionReport& partition : lane.partitions) {
+      if (topic && partition.topic != *topic) continue;
       const bool is_detailed =
           detail && detail->partition == partition.partition && detail->topic == partition.topic;
       Json json = PartitionJson(partition, lane.lane, is_detailed);
       if (is_detailed && detail->history) json["history"] = HistoryJson(*detail->history, detail->now);
       partitions.push_back({{partition.topic, partition.partition}, std::move(json)});
     }
-  }
-  Json topics = Json::array();
-  for (const TopicReport& topic : report.topics) {
-    topics.push_back({{"input", topic.input},
-                      {"output", topic.output},
-                      {"engine", topic.engine},
-                      {"horizon_seconds", Seconds(topic.horizon)},
-                      {"fpp_target", topic.fpp_target},
-                      {"problem", topic.problem}});
   }
   Json json = {{"version", LETHE_VERSION},
                {"brokers", report.brokers},
@@ -259,7 +326,7 @@ std::string StatusJson(const DaemonReport& report, const std::optional<StatusDet
                {"fpp_target", report.fpp_target},
                {"memory_used_bytes", report.memory_used_bytes},
                {"memory_limit_bytes", report.memory_limit_bytes},
-               {"topics", std::move(topics)},
+               {"topics", TopicsJson(report)},
                {"not_ready", report.not_ready},
                {"but_for", report.but_for},
                {"remarks", Remarks(report)},

@@ -25,7 +25,9 @@ struct StatusDetail {
 
 // One object. The filter's generations, its latest steps and its history are there for `detail` only. Strings
 // with invalid UTF-8 are repaired.
-std::string StatusJson(const DaemonReport& report, const std::optional<StatusDetail>& detail);
+// `topic`: only its partitions are there; empty: none are.
+std::string StatusJson(const DaemonReport& report, const std::optional<StatusDetail>& detail,
+                       const std::optional<std::string>& topic = std::nullopt);
 
 }  // namespace lethe
 
