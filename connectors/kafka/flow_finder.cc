@@ -18,12 +18,9 @@ constexpr int kMostLogged = 10;
 
 }  // namespace
 
-absl::StatusOr<TopicList::Inputs> FindInputs(const DaemonOptions& process, const TopicList& list) {
-  ClientErrors errors;
-  auto client = MakeAskingClient(process, errors);
-  if (!client.ok()) return client.status();
+absl::StatusOr<TopicList::Inputs> FindInputs(rd_kafka_t* client, const TopicList& list) {
   const auto names = Patiently(kPatience, [&]() -> absl::StatusOr<std::vector<std::string>> {
-    std::vector<std::string> answer = TopicNames(client->get());
+    std::vector<std::string> answer = TopicNames(client);
     if (answer.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
     return answer;
   });

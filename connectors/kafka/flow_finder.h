@@ -22,7 +22,7 @@
 namespace lethe::kafka {
 
 // The topics of the list that are there now. Not OK: no broker answers.
-absl::StatusOr<TopicList::Inputs> FindInputs(const DaemonOptions& process, const TopicList& list);
+absl::StatusOr<TopicList::Inputs> FindInputs(rd_kafka_t* client, const TopicList& list);
 
 // Adds a flow for each topic of a list as soon as it can be read and written: when its pattern matches a new
 // topic, when a missing output was created. A topic that cannot holds up no other.

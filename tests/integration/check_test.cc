@@ -11,7 +11,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -197,6 +199,63 @@ TEST(CheckTest, WhatCannotRunIsAnError) {
   simdjson::dom::parser parser;
   const simdjson::dom::element all = parser.parse(check.out);
   EXPECT_EQ(all["errors"].get_int64().value(), 1);
+}
+
+TEST(CheckTest, AListIsReportedByTopicAndTheProcessOnce) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::string name = UniqueName("check-list");
+  const auto topic = [&](const std::string& suffix) { return absl::StrCat(name, ".", suffix); };
+  for (const char* suffix : {"good", "good-unique", "bad", "clicks.web", "clicks-unique.web", "clicks.app"}) {
+    ASSERT_TRUE(SharedClient().CreateTopic(topic(suffix), 2).ok());
+  }
+  const std::string file = absl::StrCat(testing::TempDir(), "/", name, ".yaml");
+  std::ofstream(file) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name
+                      << "\nid: key\nhorizon: 1h\nmemory: 64MiB\nhttp: off\ntopics:\n"
+                      << "  - {input: " << topic("good") << ", output: " << topic("good-unique") << "}\n"
+                      << "  - {input: " << topic("bad") << ", output: " << topic("bad-unique") << "}\n"
+                      << "  - input: ^" << name << "\\.clicks\\.(.+)$\n    output: " << name
+                      << ".clicks-unique.$1\n"
+                      << "  - input: ^" << name << "\\.cl[a-z]+\\.(a.+)$\n    output: " << name
+                      << ".apps.$1\n"
+                      << "  - input: ^" << name << "\\.none\\.(.+)$\n    output: " << name << ".some.$1\n";
+  const auto check = [&](const std::string& format) {
+    ProcessOptions options;
+    options.args = {LETHE_PROGRAM, "check", "--config", file, "--format", format};
+    return RunToEnd(options, absl::Minutes(1)).value();
+  };
+  const Finished text = check("text");
+  EXPECT_EQ(text.exit_code, 2) << text.out << text.err;
+  EXPECT_TRUE(Says(text, absl::StrCat("ok       topic           ", topic("good"), " passes ")));
+  EXPECT_TRUE(Says(text, absl::StrCat("ok       topic           ", topic("clicks.web"), " passes ")));
+  EXPECT_TRUE(Says(text, absl::StrCat(topic("bad"), ": topics cannot be used: ")));
+  EXPECT_TRUE(Says(text, absl::StrCat("output topic ", topic("bad-unique"), " does not exist: create it")));
+  EXPECT_TRUE(Says(text, absl::StrCat("input topic ", topic("clicks.app"), " is not read: ")));
+  EXPECT_TRUE(Says(text, absl::StrCat("pattern ^", name, "\\.none\\.(.+)$ matches no topic")));
+  EXPECT_TRUE(Says(text, "1 warning, 2 errors\n"));
+
+  simdjson::dom::parser parser;
+  const Finished json = check("json");
+  std::map<std::string, int> process;
+  std::map<std::string, int> errors;  // by topic
+  for (const simdjson::dom::element finding : parser.parse(json.out)["findings"].get_array()) {
+    std::string_view of;
+    if (finding["topic"].get(of) != simdjson::SUCCESS) {
+      ++process[std::string(finding["check"].get_string().value())];
+    } else {
+      errors[std::string(of)] += finding["severity"].get_string().value() == "error";
+    }
+  }
+  EXPECT_EQ(errors,
+            (std::map<std::string, int>{
+                {topic("good"), 0}, {topic("bad"), 1}, {topic("clicks.app"), 1}, {topic("clicks.web"), 0}}))
+      << json.out;
+  EXPECT_EQ(process, (std::map<std::string, int>{{"brokers", 1},
+                                                 {"commits", 1},
+                                                 {"configuration", 1},
+                                                 {"memory", 1},
+                                                 {"topics", 1},
+                                                 {"transactions", 1}}))
+      << json.out;
 }
 
 // Nor does a run go on from what another version has committed, or from what is damaged.

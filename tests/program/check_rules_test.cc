@@ -518,6 +518,45 @@ TEST(Findings, TheWorstComeFirstAndQuietLeavesOutTheRest) {
   EXPECT_EQ(write({fine}, true), std::make_pair(0, std::string()));
 }
 
+TEST(Findings, OfSeveralTopicsNameTheirsAndFoldWhatIsFine) {
+  const std::vector<Finding> findings = {
+      {Severity::kOk, "brokers", "brokers b", "answer", ""},
+      {Severity::kOk, "read", "input topic x", "may be read", "", "x"},
+      {Severity::kOk, "write", "output topic u", "may be written to", "", "x"},
+      {Severity::kOk, "read", "input topic y", "may be read", "", "y"},
+      {Severity::kError, "write", "output topic v", "may not be written to", "grant it", "y"}};
+  std::ostringstream text;
+  EXPECT_EQ(WriteFindings(findings, {}, {}, text), 2);
+  EXPECT_EQ(text.str(),
+            "error    write           y: output topic v may not be written to: grant it\n"
+            "ok       brokers         brokers b answer\n"
+            "ok       topic           x passes 2 checks\n"
+            "4 ok, 0 warnings, 1 error\n");
+  std::ostringstream json;
+  WriteFindings(findings, {ReportFormat::kJson}, {}, json);
+  simdjson::dom::parser parser;
+  const simdjson::dom::element all = parser.parse(json.str());
+  ASSERT_EQ(all["findings"].get_array().size(), 5u);
+  EXPECT_EQ(all["findings"].at(0)["topic"].get_string().value(), "y");
+  EXPECT_TRUE(all["findings"].at(1)["topic"].is_null());
+}
+
+TEST(MemoryRule, AddsUpWhatTopicsNeed) {
+  DaemonOptions topic = Options();
+  const int64_t one = PlannedMemory(topic, 1000).value();
+  ASSERT_GT(one, 0);
+  MemoryNeed need;
+  for (int i = 0; i < 3; ++i) need.Add(topic, 4, 1000);
+  need.Add(topic, 0, 0);  // one that is missing
+  EXPECT_EQ(need.planned_bytes, 3 * one);
+  EXPECT_EQ(need.least_bytes, 3 * LeastMemory(topic, 4));
+  EXPECT_EQ(ApplyMemoryRule(need, 3 * one).severity, Severity::kOk);
+  EXPECT_EQ(ApplyMemoryRule(need, 3 * one - 1).severity, Severity::kWarning);
+  const Finding least = ApplyMemoryRule(need, need.least_bytes - 1);
+  EXPECT_EQ(least.severity, Severity::kWarning);
+  EXPECT_TRUE(absl::StrContains(least.what, "12 partitions need at least")) << least.what;
+}
+
 TEST(Findings, FitATerminalAndCommandsStayWhole) {
   const std::string command =
       absl::StrCat("kafka-configs.sh --alter", std::string(100, 'x'), " --entity-name y");

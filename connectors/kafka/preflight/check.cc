@@ -1,7 +1,9 @@
 #include "connectors/kafka/preflight/check.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/flow_finder.h"
 #include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/output/output.h"
 #include "connectors/kafka/preflight/topic_rules.h"
@@ -30,43 +33,99 @@ constexpr int64_t kLargestProbe = int64_t{16} << 20;
 
 class Checker {
  public:
-  explicit Checker(const DaemonOptions& options) : options_(options) {}
+  explicit Checker(const DaemonOptions& process) : options_(process) {}
 
-  std::vector<Finding> Run() && {
-    if (MeetBrokers() && LookAtTopics()) {
-      if (options_.scope == Scope::kTopic) {
-        LookAtBothStages();
-      } else {
-        LookAtStage(options_, topics_.input.partitions, topics_.output.partitions);
-      }
-      TryWriting("output", topics_.output);
-      for (const TopicFacts& counter : topics_.counters) {
-        if (counter.partitions > 0) TryWriting("counter", counter);
-      }
-      if (topics_.divert) TryWriting("divert", *topics_.divert);
-      LookAtLog();
+  std::vector<Finding> CheckOne() && {
+    if (MeetBrokers()) CheckTopic();
+    return std::move(*this).All();
+  }
+
+  std::vector<Finding> CheckList(const TopicList& list, const ShowTopics& show) && {
+    if (!MeetBrokers()) return std::move(*this).All();
+    const auto inputs = FindInputs(client_.get(), list);
+    if (!inputs.ok()) {
+      AddShared(Severity::kError, "topics", "topics",
+                absl::StrCat("cannot be listed: ", inputs.status().message()), "check again");
+      return std::move(*this).All();
     }
-    return std::move(findings_);
+    for (const TopicList::Refused& refused : inputs->refused) {
+      findings_.push_back({Severity::kError, "topics", absl::StrCat("input topic ", refused.topic),
+                           absl::StrCat("is not read: ", refused.why), "", refused.topic});
+    }
+    for (const std::string& pattern : inputs->unmatched) {
+      AddShared(Severity::kWarning, "topics", absl::StrCat("pattern ", pattern), "matches no topic",
+                "correct it, or create a topic");
+    }
+    MemoryNeed need;
+    for (const DaemonOptions& topic : inputs->topics) {
+      show(need.topics, static_cast<int64_t>(inputs->topics.size()));
+      options_ = topic;
+      CheckTopic();
+      need.Add(topic, topics_.input.partitions, rate_);
+    }
+    // What one topic needs says little about memory that all of them share.
+    std::erase_if(findings_, [](const Finding& each) { return each.check == kMemoryCheck; });
+    if (need.topics > 0) shared_.push_back(ApplyMemoryRule(need, options_.stage.memory_limit_bytes));
+    return std::move(*this).All();
   }
 
  private:
+  std::vector<Finding> All() && {
+    absl::c_move(findings_, std::back_inserter(shared_));
+    return std::move(shared_);
+  }
+
+  void CheckTopic() {
+    const size_t before = findings_.size();
+    LookAtTopic();
+    for (size_t i = before; i < findings_.size(); ++i) findings_[i].topic = options_.input;
+  }
+
+  void LookAtTopic() {
+    topics_ = {};
+    has_begun_ = false;
+    committed_.clear();
+    lags_.clear();
+    rate_ = 0;
+    if (!LookAtTopics()) return;
+    if (options_.scope == Scope::kTopic) {
+      LookAtBothStages();
+    } else {
+      LookAtStage(options_, topics_.input.partitions, topics_.output.partitions);
+    }
+    TryWriting("output", topics_.output);
+    for (const TopicFacts& counter : topics_.counters) {
+      if (counter.partitions > 0) TryWriting("counter", counter);
+    }
+    if (topics_.divert) TryWriting("divert", *topics_.divert);
+    LookAtLog();
+  }
+
   void Add(Severity severity, const char* check, std::string where, std::string what,
            std::string remedy = "") {
     findings_.push_back({severity, check, std::move(where), std::move(what), std::move(remedy)});
+  }
+
+  // About the process: said once, whichever topics find it.
+  void AddShared(Severity severity, const char* check, std::string where, std::string what,
+                 std::string remedy = "") {
+    Finding finding = {severity, check, std::move(where), std::move(what), std::move(remedy)};
+    if (!absl::c_linear_search(shared_, finding)) shared_.push_back(std::move(finding));
   }
 
   bool MeetBrokers() {
     const std::string where = absl::StrCat("brokers ", options_.brokers);
     auto client = MakeAskingClient(options_, errors_);
     if (!client.ok()) {
-      Add(Severity::kError, "configuration", "kafka",
-          absl::StrCat("is not accepted: ", client.status().message()), "see the properties under kafka");
+      AddShared(Severity::kError, "configuration", "kafka",
+                absl::StrCat("is not accepted: ", client.status().message()),
+                "see the properties under kafka");
       return false;
     }
     client_ = *std::move(client);
     if (const absl::Status refused = TryClients(); !refused.ok()) {
-      Add(Severity::kError, "configuration", "kafka", absl::StrCat("is not accepted: ", refused.message()),
-          "see the properties under kafka");
+      AddShared(Severity::kError, "configuration", "kafka",
+                absl::StrCat("is not accepted: ", refused.message()), "see the properties under kafka");
       return false;
     }
     absl::Status met;
@@ -81,13 +140,13 @@ class Checker {
       return brokers;
     });
     if (count.ok()) {
-      Add(Severity::kOk, "brokers", where, absl::StrCat("answer, ", *count, " of them"));
+      AddShared(Severity::kOk, "brokers", where, absl::StrCat("answer, ", *count, " of them"));
       return true;
     }
     const absl::Status& why = met.ok() ? count.status() : met;
-    Add(Severity::kError, "brokers", where, absl::StrCat("do not answer: ", why.message()),
-        absl::IsPermissionDenied(why) ? "correct the credentials"
-                                      : "see the address, the network and security.protocol");
+    AddShared(Severity::kError, "brokers", where, absl::StrCat("do not answer: ", why.message()),
+              absl::IsPermissionDenied(why) ? "correct the credentials"
+                                            : "see the address, the network and security.protocol");
     return false;
   }
 
@@ -192,8 +251,8 @@ class Checker {
   void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
     const std::string where = absl::StrCat("group ", stage.group);
     if (asked.ok()) return Add(Severity::kOk, "group", where, what);
-    Add(Severity::kError, "group", where, absl::StrCat("cannot be used: ", asked.message()),
-        GrantGroup(stage));
+    AddShared(Severity::kError, "group", where, absl::StrCat("cannot be used: ", asked.message()),
+              GrantGroup(stage));
   }
 
   // Returns its committed offset of the first partition.
@@ -231,16 +290,17 @@ class Checker {
   }
 
   // Only a transaction shows whether its id may be used, and offsets of the group be committed. It sends the
-  // committed offset again, and aborts.
+  // committed offset again, and aborts. Once a group.
   void TryTransaction(const DaemonOptions& stage, const CommittedOffset& first) {
+    if (!tried_groups_.insert(stage.group).second) return;
     constexpr int kMost = 5;
     for (int i = 0; i < kMost; ++i) {
-      const size_t before = findings_.size();
+      const size_t before = shared_.size();
       if (!TryTransactionOnce(stage, first)) return;
-      findings_.resize(before);
+      shared_.resize(before);
     }
-    Add(Severity::kWarning, "transactions", absl::StrCat("group ", stage.group),
-        "were not tried: other checks of this instance run at the same time", "check again");
+    AddShared(Severity::kWarning, "transactions", absl::StrCat("group ", stage.group),
+              "were not tried: other checks of this instance run at the same time", "check again");
   }
 
   // True: another check has taken the transactional id, which says nothing about this user's permissions.
@@ -253,20 +313,21 @@ class Checker {
     errors.Watch(config);
     auto producer = config.MakeProducer();
     if (!producer.ok()) {
-      Add(Severity::kError, "transactions", where, std::string(producer.status().message()), "see kafka");
+      AddShared(Severity::kError, "transactions", where, std::string(producer.status().message()),
+                "see kafka");
       return false;
     }
     rd_kafka_t* client = producer->get();
     if (const ErrorPtr error{rd_kafka_init_transactions(client, kRequestTimeoutMs)}; error != nullptr) {
       if (IsFencing(rd_kafka_error_code(error.get()))) return true;
       const std::string remedy = TransactionRemedy(client, CauseOf(client, error.get()), stage.group);
-      Add(Severity::kError, "transactions", where,
-          absl::StrCat("cannot be used: ", rd_kafka_error_string(error.get())),
-          remedy.empty() ? "check again" : remedy);
+      AddShared(Severity::kError, "transactions", where,
+                absl::StrCat("cannot be used: ", rd_kafka_error_string(error.get())),
+                remedy.empty() ? "check again" : remedy);
       return false;
     }
-    Add(Severity::kOk, "transactions", where,
-        absl::StrCat("may be used; lanes need the prefix ", stage.group, "/"));
+    AddShared(Severity::kOk, "transactions", where,
+              absl::StrCat("may be used; lanes need the prefix ", stage.group, "/"));
     if (const ErrorPtr error{rd_kafka_begin_transaction(client)}; error != nullptr) {
       return IsFencing(rd_kafka_error_code(error.get()));
     }
@@ -282,11 +343,12 @@ class Checker {
       return true;
     const std::string group_name = absl::StrCat("group ", stage.group);
     if (refused == nullptr) {
-      Add(Severity::kOk, "commits", group_name, "takes offsets from this user (the attempt was aborted)");
+      AddShared(Severity::kOk, "commits", group_name,
+                "takes offsets from this user (the attempt was aborted)");
     } else {
-      Add(Severity::kError, "commits", group_name,
-          absl::StrCat("takes no offsets from this user: ", rd_kafka_error_string(refused.get())),
-          GrantGroup(stage));
+      AddShared(Severity::kError, "commits", group_name,
+                absl::StrCat("takes no offsets from this user: ", rd_kafka_error_string(refused.get())),
+                GrantGroup(stage));
     }
     return false;
   }
@@ -367,6 +429,7 @@ class Checker {
       }
       LookAtRestart(*sample);
     }
+    rate_ = RateOf(*sample);
     for (Finding& finding : ApplyLogRules(options_, topics_.input, *sample)) {
       findings_.push_back(std::move(finding));
     }
@@ -411,18 +474,33 @@ class Checker {
         absl::StrCat("reads ", offsets, " offsets of ", planned, " partitions again after a restart"));
   }
 
-  const DaemonOptions& options_;
+  DaemonOptions options_;  // of the topic at hand
+  std::vector<Finding> shared_;
   std::vector<Finding> findings_;
+  std::set<std::string> tried_groups_;
   ClientErrors errors_;
   ClientPtr client_;
   AllTopics topics_;
   bool has_begun_ = false;                  // the group that judges
   std::vector<CommittedOffset> committed_;  // of that group; empty if it is not known
   std::vector<absl::Duration> lags_;  // by partition of the topic that is judged; empty if they are not known
+  double rate_ = 0;                   // records a second in the last hour
 };
 
 }  // namespace
 
-std::vector<Finding> Check(const DaemonOptions& options) { return Checker(options).Run(); }
+void MemoryNeed::Add(const DaemonOptions& topic, int32_t its_partitions, double its_rate) {
+  ++topics;
+  partitions += its_partitions;
+  if (its_partitions > 0) least_bytes += LeastMemory(topic, its_partitions);
+  rate += its_rate;
+  planned_bytes += PlannedMemory(topic, its_rate).value_or(0);
+}
+
+std::vector<Finding> Check(const DaemonOptions& options) { return Checker(options).CheckOne(); }
+
+std::vector<Finding> Check(const DaemonOptions& process, const TopicList& list, const ShowTopics& show) {
+  return Checker(process).CheckList(list, show);
+}
 
 }  // namespace lethe::kafka

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/preflight/check.h"
+#include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/engines/plan.h"
 #include "src/pipeline/options/stage_options.h"
@@ -30,12 +31,23 @@ constexpr char kKeyRemedy[] =
     "have the producers key each record by its id, or by something that the id always comes with, or set "
     "scope: topic";
 
+std::string LoadText(double rate) {
+  return absl::StrFormat("has %.4g records a second in the last hour, for which the plan is ", rate);
+}
+
+std::string MemoryText(double rate, int64_t planned_bytes, int64_t limit_bytes) {
+  return absl::StrCat(LoadText(rate), "a limit of ", FormatBytes(planned_bytes), "; memory is ",
+                      FormatBytes(limit_bytes));
+}
+
+std::string MemoryRemedy(int64_t planned_bytes) {
+  return absl::StrCat("set memory to ", BytesSetting(planned_bytes), ", or see lethe plan");
+}
+
 class LogRules {
  public:
   LogRules(const DaemonOptions& options, const TopicFacts& input, const LogSample& sample)
-      : options_(options), input_(input), sample_(sample) {
-    for (const LogSample::Partition& partition : sample.partitions) rate_ += partition.rate;
-  }
+      : options_(options), input_(input), sample_(sample), rate_(RateOf(sample)) {}
 
   std::vector<Finding> Apply() && {
     Unread();
@@ -277,37 +289,62 @@ class LogRules {
   void Memory() {
     if (options_.stage.engine != Engine::kCompact) return;  // the plan is of that one
     if (rate_ < kLeastRate) {
-      return Add(Severity::kOk, "memory", "has too few records in the last hour to estimate memory", "");
+      return Add(Severity::kOk, kMemoryCheck, "has too few records in the last hour to estimate memory", "");
     }
-    PlanRequest request;
-    request.rate = rate_;
-    const bool is_routed = options_.scope == Scope::kTopic;
-    request.horizon = (is_routed ? JudgingOptions(options_) : options_).stage.horizon;
-    request.target_fpp = options_.stage.target_fpp;
-    const auto plan = MakePlan(request);
-    const std::string load =
-        absl::StrFormat("has %.4g records a second in the last hour, for which the plan is ", rate_);
-    if (!plan.ok()) {
-      return Add(Severity::kWarning, "memory", absl::StrCat(load, "none: ", plan.status().message()),
-                 "see lethe plan");
+    const auto planned = PlannedMemory(options_, rate_);
+    if (!planned.ok()) {
+      return Add(Severity::kWarning, kMemoryCheck,
+                 absl::StrCat(LoadText(rate_), "none: ", planned.status().message()), "see lethe plan");
     }
     const int64_t limit = options_.stage.memory_limit_bytes;
-    const std::string what = absl::StrCat(load, "a limit of ", FormatBytes(plan->memory_bytes),
-                                          "; memory is ", FormatBytes(limit));
-    if (limit >= plan->memory_bytes) return Add(Severity::kOk, "memory", what, "");
-    Add(Severity::kWarning, "memory", what,
-        absl::StrCat("set memory to ", BytesSetting(plan->memory_bytes), ", or see lethe plan"));
+    const std::string what = MemoryText(rate_, *planned, limit);
+    if (limit >= *planned) return Add(Severity::kOk, kMemoryCheck, what, "");
+    Add(Severity::kWarning, kMemoryCheck, what, MemoryRemedy(*planned));
   }
 
   const DaemonOptions& options_;
   const TopicFacts& input_;
   const LogSample& sample_;
-  double rate_ = 0;
+  const double rate_;
   bool lacks_schemas_ = false;  // all that the sample names
   std::vector<Finding> findings_;
 };
 
 }  // namespace
+
+double RateOf(const LogSample& sample) {
+  double rate = 0;
+  for (const LogSample::Partition& partition : sample.partitions) rate += partition.rate;
+  return rate;
+}
+
+absl::StatusOr<int64_t> PlannedMemory(const DaemonOptions& options, double rate) {
+  if (options.stage.engine != Engine::kCompact || rate < kLeastRate) return 0;
+  PlanRequest request;
+  request.rate = rate;
+  const bool is_routed = options.scope == Scope::kTopic;
+  request.horizon = (is_routed ? JudgingOptions(options) : options).stage.horizon;
+  request.target_fpp = options.stage.target_fpp;
+  const auto plan = MakePlan(request);
+  if (!plan.ok()) return plan.status();
+  return plan->memory_bytes;
+}
+
+Finding ApplyMemoryRule(const MemoryNeed& need, int64_t limit_bytes) {
+  const std::string where = absl::StrCat("process of ", need.topics, " topics");
+  if (limit_bytes < need.least_bytes) {
+    return {Severity::kWarning, kMemoryCheck, where,
+            absl::StrCat("has memory ", BytesSetting(limit_bytes), ", and its ", need.partitions,
+                         " partitions need at least ", BytesSetting(need.least_bytes),
+                         " where one instance has all of them: partitions without memory for the smallest "
+                         "filter are not read"),
+            absl::StrCat("set memory to ", BytesSetting(std::max(need.least_bytes, need.planned_bytes)),
+                         " or more, or run more instances")};
+  }
+  std::string what = MemoryText(need.rate, need.planned_bytes, limit_bytes);
+  if (limit_bytes >= need.planned_bytes) return {Severity::kOk, kMemoryCheck, where, std::move(what), ""};
+  return {Severity::kWarning, kMemoryCheck, where, std::move(what), MemoryRemedy(need.planned_bytes)};
+}
 
 std::vector<Finding> ApplyLogRules(const DaemonOptions& options, const TopicFacts& input,
                                    const LogSample& sample) {

@@ -52,7 +52,7 @@ class Rules {
   void HasMemory(const DaemonOptions& options) {
     const int64_t least = LeastMemory(options, topic_.partitions);
     if (options.stage.memory_limit_bytes >= least) return;
-    Add(Severity::kWarning, "memory",
+    Add(Severity::kWarning, kMemoryCheck,
         absl::StrCat(LeastMemoryText(options, topic_.partitions),
                      ": partitions without memory for the smallest filter are not read"),
         absl::StrCat("set memory to ", BytesSetting(least), " or more, or run more instances"));

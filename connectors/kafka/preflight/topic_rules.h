@@ -15,6 +15,8 @@ namespace lethe::kafka {
 
 // The check for topics with too few partitions.
 inline constexpr char kPartitionsCheck[] = "partitions";
+// The check whether memory is enough.
+inline constexpr char kMemoryCheck[] = "memory";
 
 // Findings without reading a record. lethe must not run with an error, unless IsForBeginners().
 std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopics& topics);

@@ -11,10 +11,11 @@ namespace lethe::kafka {
 struct Finding {
   enum class Severity { kOk, kWarning, kError };
   Severity severity = Severity::kOk;
-  std::string check;   // a word: partitions, retention
-  std::string where;   // input topic orders
-  std::string what;    // has 12 partitions
-  std::string remedy;  // what to do about it; empty if it is fine
+  std::string check;       // a word: partitions, retention
+  std::string where;       // input topic orders
+  std::string what;        // has 12 partitions
+  std::string remedy;      // what to do about it; empty if it is fine
+  std::string topic = {};  // the input that it concerns; empty: the whole process
 
   bool operator==(const Finding&) const = default;
   std::string Text() const { return absl::StrCat(where, " ", what, remedy.empty() ? "" : ": ", remedy); }

@@ -7,10 +7,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
@@ -49,6 +52,7 @@ const char* Name(Severity severity) {
 
 std::string Json(const Finding& finding) {
   return absl::StrCat("{\"severity\":\"", Name(finding.severity), "\",\"check\":", JsonString(finding.check),
+                      ",\"topic\":", finding.topic.empty() ? "null" : JsonString(finding.topic),
                       ",\"where\":", JsonString(finding.where), ",\"what\":", JsonString(finding.what),
                       ",\"remedy\":", JsonString(finding.remedy), "}");
 }
@@ -157,23 +161,45 @@ Finding LookAtLimit(const DaemonOptions& daemon, const CgroupLimit& limit) {
           ""};
 }
 
-// Of a list, with findings about topics that must not be read.
-std::vector<DaemonOptions> InputsOf(const RunConfig& config, std::vector<Finding>& findings) {
-  if (config.topics.size() == 1 && !IsPattern(config.topics.front().input)) return {config.daemon};
-  const auto list = TopicList::Create(config.topics);
-  const auto inputs =
-      list.ok() ? kafka::FindInputs(config.daemon, *list) : absl::StatusOr<TopicList::Inputs>(list.status());
-  if (!inputs.ok()) {
-    findings.push_back({Severity::kError, "topics", "topics", std::string(inputs.status().message()), ""});
-    return {};
+// As text, findings about several topics name theirs, and a topic without errors and warnings has one line.
+std::vector<Finding> ByTopic(std::vector<Finding> findings) {
+  struct Counts {
+    int ok = 0;
+    int others = 0;
+  };
+  std::map<std::string, Counts> topics;
+  for (const Finding& finding : findings) {
+    if (finding.topic.empty()) continue;
+    ++(finding.severity == Severity::kOk ? topics[finding.topic].ok : topics[finding.topic].others);
   }
-  for (const TopicList::Refused& refused : inputs->refused) {
-    findings.push_back({Severity::kError, "topics", absl::StrCat("topic ", refused.topic), refused.why, ""});
+  if (topics.size() < 2) return findings;
+  std::vector<Finding> shown;
+  for (Finding& finding : findings) {
+    if (!finding.topic.empty() && finding.severity == Severity::kOk) continue;
+    if (!finding.topic.empty()) finding.where = absl::StrCat(finding.topic, ": ", finding.where);
+    shown.push_back(std::move(finding));
   }
-  if (inputs->topics.empty()) {
-    findings.push_back({Severity::kWarning, "topics", "topics", "none of the list is there", "create one"});
+  for (const auto& [topic, counts] : topics) {
+    if (counts.others > 0) continue;
+    shown.push_back(
+        {Severity::kOk, "topic", topic, absl::StrCat("passes ", counts.ok, " checks"), "", topic});
   }
-  return inputs->topics;
+  return shown;
+}
+
+std::vector<Finding> CheckCluster(const RunConfig& config, SchemaSource* schemas) {
+  std::vector<DaemonOptions> topics = config.topics;
+  for (DaemonOptions& topic : topics) topic.record.schemas = schemas;
+  if (topics.size() == 1 && !IsPattern(topics.front().input)) {
+    return kafka::Check(topics.front());
+  }
+  const auto list = TopicList::Create(std::move(topics));
+  if (!list.ok()) {
+    return {{Severity::kError, "topics", "topics",
+             absl::StrCat("do not go together: ", list.status().message()), ""}};
+  }
+  ProgressLine progress("topics");
+  return kafka::Check(config.daemon, *list, [&](int64_t done, int64_t total) { progress.Show(done, total); });
 }
 
 }  // namespace
@@ -193,9 +219,10 @@ int WriteFindings(std::vector<Finding> findings, const CheckCommandOptions& opti
   absl::c_stable_sort(findings, [](const Finding& x, const Finding& y) { return x.severity > y.severity; });
   const Severity worst = findings.empty() ? Severity::kOk : findings.front().severity;
   int counts[3] = {};
+  for (const Finding& finding : findings) ++counts[static_cast<int>(finding.severity)];
+  if (options.format == ReportFormat::kText) findings = ByTopic(std::move(findings));
   std::string list;
   for (const Finding& finding : findings) {
-    ++counts[static_cast<int>(finding.severity)];
     if (options.quiet && finding.severity == Severity::kOk) continue;
     if (options.format == ReportFormat::kJson) {
       absl::StrAppend(&list, list.empty() ? "" : ",", Json(finding));
@@ -235,13 +262,7 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
   const auto schemas = registry::PatientSchemas::Open(config->schema_registry, [&](const std::string& what) {
     if (!options.quiet) std::cerr << Printable(what) << std::endl;
   });
-  for (DaemonOptions& topic : InputsOf(*config, findings)) {
-    topic.record.schemas = schemas.get();
-    for (Finding& finding : kafka::Check(topic)) {
-      // Of the brokers and the group each topic says the same.
-      if (!absl::c_linear_search(findings, finding)) findings.push_back(std::move(finding));
-    }
-  }
+  absl::c_move(CheckCluster(*config, schemas.get()), std::back_inserter(findings));
   return WriteFindings(std::move(findings), options, look, out);
 }
 

@@ -25,9 +25,9 @@ struct FindingsLook {
   int columns = 0;  // of a terminal; 0: a line for each finding, whatever its length
 };
 
-// Writes the findings as text, or one object of JSON: errors, warnings, and what is fine. 0: all is well;
-// 1: there are warnings; 2: something is wrong that lethe does not run with, the configuration (`config` is
-// its error then) included.
+// Writes the findings as text, or one object of JSON: errors, warnings, and what is fine; as text, topics of
+// a list that are fine have a line each. 0: all is well; 1: there are warnings; 2: something is wrong that
+// lethe does not run with, the configuration (`config` is its error then) included.
 int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options,
              const FindingsLook& look, std::ostream& out);
 

@@ -193,7 +193,8 @@ bool TopicList::IsOwn(const std::string& topic) const {
 
 TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
                                    const std::set<std::string>& present) const {
-  Inputs inputs = {.topics = named_, .refused = {}};
+  Inputs inputs = {.topics = named_, .refused = {}, .unmatched = {}};
+  std::set<const Pattern*> matched;
   std::vector<std::string> candidates;
   for (const std::string& topic : existing) {
     const bool is_named = std::any_of(named_.begin(), named_.end(),
@@ -208,6 +209,7 @@ TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
       if (Matches(pattern.input, topic)) matching.push_back(&pattern);
     }
     if (matching.empty()) continue;
+    matched.insert(matching.begin(), matching.end());
     if (matching.size() > 1) {
       inputs.refused.push_back({topic, absl::StrCat(topic, ": both ", matching[0]->options.input, " and ",
                                                     matching[1]->options.input,
@@ -234,6 +236,9 @@ TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
     } else {
       inputs.refused.push_back({topic, std::move(why)});
     }
+  }
+  for (const Pattern& pattern : patterns_) {
+    if (!matched.contains(&pattern)) inputs.unmatched.push_back(pattern.options.input);
   }
   return inputs;
 }

@@ -41,7 +41,8 @@ class TopicList {
   };
   struct Inputs {
     std::vector<DaemonOptions> topics;
-    std::vector<Refused> refused;  // topics that a pattern matches, and that must not be read
+    std::vector<Refused> refused;        // topics that a pattern matches, and that must not be read
+    std::vector<std::string> unmatched;  // patterns that match no topic
   };
   // The inputs among the topics of the cluster; those with a name in any case. `present` are inputs already:
   // where two do not go together, a new one is refused.
