@@ -117,8 +117,7 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
   // The wall clock has moved on since these records were judged: it would accept timestamps that were too far
   // ahead then.
   task.filter->LimitStreamTime(task.time_at_committed);
-  const absl::Time latest =
-      std::min(state_.clock.Wall(), task.judged_by) + flow.flow.options.max_future;
+  const absl::Time latest = std::min(state_.clock.Wall(), task.judged_by) + flow.flow.options.max_future;
   std::optional<Awaited> awaited;
   for (const InputRecord& input : run) {
     const RecordFields& fields = flow.replay_reader.Read(input.view());

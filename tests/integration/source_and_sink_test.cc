@@ -58,7 +58,7 @@ class OnBroker {
   Source& source() { return *consumer_; }
   Sink& sink() { return *output_; }
   std::vector<lethe::CommittedOffset> Committed() {
-    return kafka::BrokerCluster(options_, *consumer_).Committed(options_.input, 1).value();
+    return kafka::BrokerCluster(options_, flows_, *consumer_).Committed(options_.input, 1).value();
   }
   Task& task() { return task_; }
   void Restart() {
@@ -185,7 +185,7 @@ class GroupOnBroker {
   Source& source(size_t i) { return *consumers_[i]; }
   Sink& sink(size_t i) { return *outputs_[i]; }
   std::vector<lethe::CommittedOffset> Committed(size_t i) {
-    return kafka::BrokerCluster(options_, *consumers_[i]).Committed(options_.input, 2).value();
+    return kafka::BrokerCluster(options_, flows_, *consumers_[i]).Committed(options_.input, 2).value();
   }
   void Expel() {
     EXPECT_TRUE(WaitUntil(
