@@ -7,6 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 
+// In the place of the C library's: a snapshot's thread gives way to others again and again. Here it is the
+// only one, and on a busy machine would wait for all other programs.
+extern "C" int sched_yield() noexcept { return 0; }
+
 namespace lethe::simulation {
 namespace {
 
