@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/counters/totals_feed.h"
-#include "connectors/kafka/flow_finder.h"
+#include "connectors/kafka/preflight/flow_finder.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/flow_finder.h"
+#include "connectors/kafka/preflight/flow_finder.h"
 #include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/output/output.h"
 #include "connectors/kafka/preflight/topic_rules.h"

@@ -23,7 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "connectors/http/http_client.h"
 #include "connectors/http/http_server.h"
-#include "connectors/kafka/flow_finder.h"
+#include "connectors/kafka/preflight/flow_finder.h"
 #include "connectors/kafka/preflight/check.h"
 #include "connectors/registry/patient_schemas.h"
 #include "src/cli/terminal/json_text.h"

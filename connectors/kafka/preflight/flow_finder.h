@@ -1,6 +1,6 @@
 // Finds the input topics of a process in the cluster.
-#ifndef LETHE_CONNECTORS_KAFKA_FLOW_FINDER_H_
-#define LETHE_CONNECTORS_KAFKA_FLOW_FINDER_H_
+#ifndef LETHE_CONNECTORS_KAFKA_PREFLIGHT_FLOW_FINDER_H_
+#define LETHE_CONNECTORS_KAFKA_PREFLIGHT_FLOW_FINDER_H_
 
 #include <librdkafka/rdkafka.h>
 
@@ -51,4 +51,4 @@ class FlowFinder {
 
 }  // namespace lethe::kafka
 
-#endif  // LETHE_CONNECTORS_KAFKA_FLOW_FINDER_H_
+#endif  // LETHE_CONNECTORS_KAFKA_PREFLIGHT_FLOW_FINDER_H_

@@ -1,4 +1,4 @@
-#include "connectors/kafka/flow_finder.h"
+#include "connectors/kafka/preflight/flow_finder.h"
 
 #include <spdlog/spdlog.h>
 
