@@ -34,7 +34,7 @@ int64_t Input::Time() {
   Dice& dice = world_.dice();
   if (dice.Below(100) < schedule_.wild_of_hundred) return kWildTimes[dice.Below(3)];
   // All of it is past when it is sent.
-  const int64_t time = absl::ToUnixMillis(kBegin - absl::Hours(24) + schedule_.step * sent_);
+  const int64_t time = absl::ToUnixMillis(kBegin - absl::Hours(60) + schedule_.step * sent_);
   if (world_.now() >= bad_until_) return time;
   constexpr int64_t kTenYears = int64_t{10} * 365 * 86'400'000;
   switch (bad_clock_ % 4) {

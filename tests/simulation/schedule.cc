@@ -126,7 +126,8 @@ Schedule MakeSchedule(uint64_t seed) {
     // Time goes by: some eight horizons.
     schedule.partitions = std::min(schedule.partitions, 2);
     schedule.records = static_cast<int>(dice.Between(300, 600)) * schedule.partitions;
-    schedule.horizon = absl::Hours(1);
+    // In the larger one stream time is hours behind the last record.
+    schedule.horizon = dice.Choose({absl::Hours(1), absl::Hours(6)});
     schedule.step = 8 * schedule.horizon / schedule.records;
     schedule.copies_within = schedule.records / dice.Choose({4, 10});
     schedule.wild_of_hundred = dice.Choose({0, 1, 20});
