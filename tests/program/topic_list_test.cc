@@ -146,6 +146,9 @@ TEST(TopicList, EntriesThatDoNotGoTogetherAreRefusedWithBothNames) {
 
 TEST(TopicList, APatternThatCannotBeMetIsRefused) {
   EXPECT_EQ(Lacking(WhyRefused({Entry("^a(b", "x-$1")}), {"^a(b: not a POSIX extended"}), "");
+  EXPECT_EQ(Lacking(WhyRefused({Entry("^((a{100}){100}){100}", "x-$1")}), {"^((a{100}){100}){100}: its"}),
+            "");
+  EXPECT_EQ(WhyRefused({Entry("^a([0-9]{4}-[0-9]{2})$", "x-$1")}), "");
   EXPECT_EQ(Lacking(WhyRefused({Entry("^a(.+)$", "x")}), {"^a(.+)$ -> x: all topics"}), "");
   EXPECT_EQ(Lacking(WhyRefused({Entry("^a(.+)$", "x-$2")}), {"no group 2"}), "");
   EXPECT_EQ(Lacking(WhyRefused({Entry("a", "x-$1")}), {"a -> x-$1: $1 stands for"}), "");

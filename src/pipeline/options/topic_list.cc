@@ -55,6 +55,25 @@ std::string FormOf(absl::string_view text) {
   return has_letters ? absl::StrCat(form, "$") : "";
 }
 
+// Whether the pattern's repetitions, such as {3} or {2,5}, multiply to more than names have letters: the
+// compiled form grows with their product, and could take all memory.
+bool RepeatsTooOften(absl::string_view pattern) {
+  size_t product = 1;
+  for (size_t at = pattern.find('{'); at != absl::string_view::npos; at = pattern.find('{', at + 1)) {
+    size_t most = 1;
+    size_t number = 0;
+    for (size_t i = at + 1; i < pattern.size() && pattern[i] != '}'; ++i) {
+      number = absl::ascii_isdigit(static_cast<unsigned char>(pattern[i]))
+                   ? std::min<size_t>(10 * number + static_cast<size_t>(pattern[i] - '0'), kLongestTopic + 1)
+                   : 0;
+      most = std::max(most, number);
+    }
+    product *= most;
+    if (product > kLongestTopic) return true;
+  }
+  return false;
+}
+
 // Why the two may not both be inputs: the later one is named first. Empty: they may.
 std::string Clash(const DaemonOptions& later, const DaemonOptions& earlier) {
   const std::vector<std::string> written = WrittenTopics(later);
@@ -140,6 +159,11 @@ absl::Status TopicList::AddPattern(DaemonOptions options) {
 }
 
 absl::StatusOr<TopicList::Regex> TopicList::Compile(const std::string& pattern) {
+  if (RepeatsTooOften(pattern)) {
+    return absl::InvalidArgumentError(absl::StrCat(pattern.substr(0, kLongestTopic),
+                                                   ": its repetitions, such as {3}, multiply to more than ",
+                                                   kLongestTopic, ", the length of a name; use * or +"));
+  }
   auto regex = std::make_unique<regex_t>();
   if (const int code = regcomp(regex.get(), pattern.c_str(), REG_EXTENDED); code != 0) {
     std::array<char, 256> why = {};
