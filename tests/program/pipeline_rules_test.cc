@@ -264,6 +264,19 @@ TEST_F(PipelineRulesTest, Rule7ACommitWhoseAnswerIsLostIsNotRepeated) {
   EXPECT_EQ(task.counts.unique, 2);
 }
 
+// The other one may have dropped what this one has taken for passed.
+TEST_F(PipelineRulesTest, Rule7ACommitOfAnotherInstanceAtTheSameOffsetIsNotThisOnes) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  life.sink.lose_commits = 1;
+  life.sink.on_commit = [&] { cluster_.committed[task.id] = {task.id, 2, "of another"}; };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(task.phase, Phase::kFailed);
+  EXPECT_EQ(task.counts.unique, 0);
+  EXPECT_EQ(Out(), "");
+}
+
 TEST_F(PipelineRulesTest, Rule8AnAbortForgetsAllPartitionsOfTheTransaction) {
   Send({"a", "a"}, 0);
   Send({"b", "b"}, 1);

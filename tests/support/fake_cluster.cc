@@ -333,6 +333,12 @@ Outcome FakeSink::Commit(const std::vector<Position>& positions) {
     report_.last_error = "fenced";
   }
   if (report_.failure != Failure::kNone) return Abort();
+  if (lose_commits > 0) {
+    --lose_commits;
+    report_.failure = Failure::kTransient;
+    report_.last_error = "the commit was lost";
+    return Outcome::kUnknown;
+  }
   cluster_.output.insert(cluster_.output.end(), pending_.begin(), pending_.end());
   for (const Position& position : positions) cluster_.committed[position.partition] = position;
   ++commits;

@@ -232,6 +232,7 @@ class FakeSink final : public Sink {
   int fail_writes = 0;              // that many fail
   int fail_commits = 0;             // that many abort, and nothing is out
   int lose_answers = 0;             // that many commit, and the answer is lost
+  int lose_commits = 0;             // that many abort, and the answer is lost
   bool is_fenced = false;           // the instance that commits now is no member any more
   int commits = 0;
   int aborts = 0;

@@ -312,7 +312,8 @@ std::string StatusJson(const DaemonReport& report, const std::optional<StatusDet
           detail && detail->partition == partition.partition && detail->topic == partition.topic;
       Json json = PartitionJson(partition, lane.lane, is_detailed);
       if (is_detailed && detail->history) json["history"] = HistoryJson(*detail->history, detail->now);
-      partitions.push_back({{partition.topic, partition.partition}, std::move(json)});
+      partitions.emplace_back(std::pair(absl::string_view(partition.topic), partition.partition),
+                              std::move(json));
     }
   }
   Json json = {{"version", LETHE_VERSION},

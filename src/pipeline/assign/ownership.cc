@@ -136,7 +136,7 @@ absl::Status Ownership::Prepare(const Flow& flow, const std::vector<int32_t>& pa
     if (!task.ok()) return task.status();
     if (there.offset < 0 && why == Uncommitted::kNew) ++begin;
     prepared.push_back(task->get());
-    tasks_[(*task)->id] = *std::move(task);
+    tasks_[prepared.back()->id] = *std::move(task);
   }
   asked = AwaitTotals(prepared);
   if (!asked.ok()) return asked;

@@ -84,6 +84,7 @@ absl::Status Transactions::Begin(Task& task) {
       return begun;
     }
     open_ = true;
+    tried_.clear();
     deadline_ = state_.clock.Steady() + options_.commit_interval;
     figures_.TransactionBegun(state_.clock.Wall());
   }
@@ -127,7 +128,9 @@ void Transactions::Commit() {
     if (!flows_.Of(*task).writer.ProduceSums(*task).ok()) return Abort();
   }
   snapshots_.Name(partitions);
-  const Outcome outcome = sink_.Commit(Positions(partitions));
+  const std::vector<Position> positions = Positions(partitions);
+  for (const Position& position : positions) tried_[position.partition] = position.metadata;
+  const Outcome outcome = sink_.Commit(positions);
   if (outcome != Outcome::kCommitted) return RollBack(outcome);
   Finish(/*committed=*/true);
 }
@@ -230,9 +233,13 @@ Outcome Transactions::Resolve() {
   }
   Outcome outcome = Outcome::kAborted;
   for (Task* task : partitions) {
-    const int64_t offset = committed[task->id.flow][static_cast<size_t>(task->id.partition)].offset;
-    if (offset == task->next && task->next != task->in_group) outcome = Outcome::kCommitted;
-    if (offset != task->next && offset != task->in_group) {
+    const CommittedOffset& in_group = committed[task->id.flow][static_cast<size_t>(task->id.partition)];
+    const int64_t offset = in_group.offset;
+    // Another instance may have come as far, and have dropped other records on its way: its metadata differs.
+    const auto tried = tried_.find(task->id);
+    const bool is_own = offset == task->next && tried != tried_.end() && tried->second == in_group.metadata;
+    if (is_own && task->next != task->in_group) outcome = Outcome::kCommitted;
+    if (!is_own && offset != task->in_group) {
       task->LeaveNamed();
       task->RolledBack();
       held_.Release(*task);

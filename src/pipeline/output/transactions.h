@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,7 @@ class Transactions {
   LaneFigures figures_;
 
   bool open_ = false;
+  std::map<TopicPartition, std::string> tried_;   // the metadata of its commit, if one was tried
   absl::Time deadline_ = absl::InfiniteFuture();  // by Clock::Steady()
   size_t carried_out_ = 0;                        // records in it
   int64_t commits_ = 0;

@@ -262,9 +262,14 @@ void Publisher::SayWhenCaughtUp() {
     return task.phase == Phase::kActive && std::max(task.committed, task.end_of_log) >= task.log_end;
   });
   if (has_all && !caught_up_) {
+    const Task& first = *tasks_.begin()->second;
+    const bool is_one =
+        absl::c_all_of(tasks_, [&](const auto& each) { return each.first.flow == first.id.flow; });
     spdlog::info(
-        "lane {}: caught up: all records present in its {} partition{} at the assignment are processed",
-        state_.lane, tasks_.size(), tasks_.size() == 1 ? "" : "s");
+        "lane {}: caught up with {}: all records present in its {} partition{} at the assignment are "
+        "processed",
+        state_.lane, is_one ? first.flow->options.input : "its topics", tasks_.size(),
+        tasks_.size() == 1 ? "" : "s");
   }
   caught_up_ = has_all;
 }
