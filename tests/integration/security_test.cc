@@ -356,7 +356,7 @@ TEST_F(SecurityTest, TopicsWithoutWritePermissionAreReportedAtRunTime) {
     ASSERT_TRUE(daemon->AwaitLog(
         absl::StrCat("\"", topic, "\" [0] to transaction: Broker: Topic authorization failed")));
     ASSERT_TRUE(daemon->AwaitLog(absl::StrCat("(TOPIC_AUTHORIZATION_FAILED): grant this user Write on ",
-                                              flow.output(), ", ", counters, ", ", diverted)));
+                                              counters, ", ", diverted, ", ", flow.output())));
     EXPECT_TRUE(flow.Output().empty());
     EXPECT_LE(flow.Committed()[0].offset, 0);
     Grant(On(topic, {kWrite}));
