@@ -22,9 +22,9 @@ struct RegistryOptions {
   absl::Duration timeout = absl::Seconds(10);  // of one request
   std::string folder;                          // keeps schemas across restarts; empty: none does
 
-  // How long the first schema that the registry does not have is asked for, before its records are malformed:
-  // a follower may lag behind. Each further one gets half of what is left of twice this; all of it has come
-  // back after twenty minutes. Shorter in tests, as are the others.
+  // How long lethe asks for the first schema that the registry does not have, before its records are
+  // malformed: a follower may lag behind. Each further one gets half of what is left of twice this; all of it
+  // has come back after twenty minutes. Shorter in tests, as are the others.
   absl::Duration patience = absl::Seconds(30);
   // Then, of a schema that was expected: the registry is asked so long after its first record was seen.
   absl::Duration expected_after = absl::Seconds(1);

@@ -107,7 +107,7 @@ void SchemaRegistry::Expect(const SchemaKey& key) {
   Entry* const entry = Add(key, now);
   if (entry == nullptr) return;
   CountPatience(now);
-  // While others were missing of late, so may this be: it is asked for once, when a follower has it, too.
+  // After others were missing, this one may be, too: the first request waits until a follower has it.
   const bool is_doubtful = patience_ < 2 * options_.patience;
   Schedule(key, *entry, is_doubtful ? now + options_.expected_after : now);
   changed_.notify_all();

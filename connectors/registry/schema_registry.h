@@ -50,7 +50,7 @@ class SchemaRegistry final : public SchemaSource {
     bool is_wanted = false;   // by Find; else it is only expected
     bool is_read = false;     // from its file, if there is one
     bool is_queued = false;   // it is in queues_, with `due`
-    absl::Time due;           // when it is asked for
+    absl::Time due;           // when to ask for it
     absl::Duration pause;     // before the next time
     absl::Time seen;          // kWaiting: since when
     bool is_refused = false;  // the registry has said that it has none
@@ -74,7 +74,7 @@ class SchemaRegistry final : public SchemaSource {
   void DecideUnknown(const SchemaKey& key, Entry& entry, absl::Time now);
   // Takes or gives back what has passed since the last call.
   void CountPatience(absl::Time now);
-  // How long a schema that is missing from now on is asked for; nothing if it is hardly worth it.
+  // How long to ask for a schema that turns out to be missing now; zero if little patience is left.
   absl::Duration PatienceForOne() const;
   void HandleFailure(const SchemaKey& key, Entry& entry, const std::string& why, absl::Time now);
   void HandleUnknown(const SchemaKey& key, Entry& entry, const std::string& why, bool is_final,

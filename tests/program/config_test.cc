@@ -1047,6 +1047,16 @@ TEST(ConfigTopics, TheEffectiveConfigurationCanBeReadAgain) {
   EXPECT_EQ(again->topics[1].counters[1].output, "m$1");
 }
 
+TEST(ConfigTopics, ARegistryThatOneOfThemNeedsIsNotCalledUnused) {
+  const std::string registry = "schema_registry: {url: http://r:8081}\n";
+  const auto unused = WithTopics("  - {input: a, output: x}\n  - {input: b, output: y}\n" + registry);
+  const auto used =
+      WithTopics("  - {input: a, output: x}\n  - {input: b, output: y, id: avro:/id}\n" + registry);
+  ASSERT_TRUE(unused.ok() && used.ok());
+  EXPECT_TRUE(absl::StrContains(unused->warning, "no field needs a schema"));
+  EXPECT_EQ(used->warning, "");
+}
+
 TEST(ConfigTopics, WhatIsWrongIsNamedWithItsPlace) {
   const std::pair<std::string, std::string> bad[] = {
       {"  - {input: a, output: x, group: h}\n", "lethe.yaml:6: topics[0].group: all topics have"},

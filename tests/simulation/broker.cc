@@ -62,7 +62,7 @@ void Broker::GoAway(absl::Duration duration) { away_until_ = std::max(away_until
 Answer Broker::Init(const std::string& id, absl::Duration timeout, int* epoch) {
   if (is_away()) return Answer::kAway;
   Producer& producer = producers_[id];
-  // Whoever had this name is fenced; what it left open is aborted first.
+  // The earlier producer of this name is fenced; its open transaction is aborted first.
   if (producer.state == Producer::State::kOngoing) {
     ++producer.epoch;
     Decide(producer, /*commits=*/false);

@@ -519,6 +519,14 @@ absl::Status Assembler::CheckStage() const {
   return absl::InvalidArgumentError(absl::StrCat(given->second.place, ": ", status.message()));
 }
 
+void WarnOfUnusedRegistry(RunConfig& config) {
+  if (config.schema_registry.urls.empty()) return;
+  absl::StrAppend(
+      &config.warning, config.warning.empty() ? "" : "; ",
+      "schema_registry is set, and no field needs a schema: delete it, or set id to avro:/POINTER "
+      "or protobuf:/NAME");
+}
+
 absl::Status Assembler::CheckSchemas() {
   const RecordSpec spec = config_.daemon.RecordAndCounters();
   absl::Status status = CheckPlaces(spec);
@@ -527,12 +535,7 @@ absl::Status Assembler::CheckSchemas() {
     return absl::InvalidArgumentError(
         absl::StrCat(file_name_, file_name_.empty() ? "" : ": ", status.message()));
   }
-  if (!NeedsSchema(spec) && !config_.schema_registry.urls.empty()) {
-    absl::StrAppend(
-        &config_.warning, config_.warning.empty() ? "" : "; ",
-        "schema_registry is set, and no field needs a schema: delete it, or set id to avro:/POINTER "
-        "or protobuf:/NAME");
-  }
+  if (topic_ < 0 && !NeedsSchema(spec)) WarnOfUnusedRegistry(config_);
   // Beside the snapshots, for the replay after a restart.
   config_.schema_registry.folder = config_.daemon.snapshots.folder;
   return absl::OkStatus();
@@ -608,6 +611,10 @@ absl::StatusOr<RunConfig> Assembler::FinishTopics() {
   }
   if (absl::Status status = TopicList::Create(all->topics).status(); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(file_name_, ": ", kTopics, ": ", status.message()));
+  }
+  if (absl::c_none_of(all->topics,
+                      [](const DaemonOptions& each) { return NeedsSchema(each.RecordAndCounters()); })) {
+    WarnOfUnusedRegistry(*all);
   }
   all->texts[kTopics] = texts;
   all->fingerprint = FingerprintOf(*all);

@@ -206,12 +206,11 @@ DaemonOptions TopicList::OptionsOf(const Pattern& pattern, const std::string& to
 bool TopicList::IsOwn(const std::string& topic) const {
   if (absl::StartsWith(topic, "__") || own_.contains(topic)) return true;
   return std::any_of(patterns_.begin(), patterns_.end(), [&](const Pattern& pattern) {
-    // The repartition topic of any group: another lethe has it, or this one did.
-    return absl::StartsWith(topic, absl::StrCat(pattern.options.group, "-")) &&
-                   absl::EndsWith(topic, "-repartition")
-               ? true
-               : std::any_of(pattern.written.begin(), pattern.written.end(),
-                             [&](const Regex& written) { return Matches(written, topic); });
+    // This group may have had `scope: topic`.
+    const bool is_repartition = absl::StartsWith(topic, absl::StrCat(pattern.options.group, "-")) &&
+                                absl::EndsWith(topic, "-repartition");
+    return is_repartition || std::any_of(pattern.written.begin(), pattern.written.end(),
+                                         [&](const Regex& written) { return Matches(written, topic); });
   });
 }
 
