@@ -62,7 +62,9 @@ bool IsHeldByThisUser(const sockaddr_un& address, socklen_t length) {
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, OpenStore open_store,
                                                        std::vector<DaemonOptions> topics) {
-  const bool is_list = topics.size() > 1 || (!topics.empty() && IsPattern(topics.front().input));
+  const bool is_list =
+      topics.size() > 1 ||
+      (!topics.empty() && (IsPattern(topics.front().input) || !topics.front().merged.empty()));
   if (topics.empty()) topics.push_back(options);
   for (const DaemonOptions& topic : topics) {
     if (const absl::string_view broken = BrokenPromise(topic.stage.engine); !broken.empty()) {
@@ -70,15 +72,14 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
                                                      " is for comparisons: ", broken,
                                                      "; use compact, exact or published"));
     }
-    if (is_list && topic.scope == Scope::kTopic) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          topic.input, ": scope: topic needs a process of its own; leave it out of the list of topics"));
-    }
     if (absl::Status status = Validate(topic.stage); !status.ok()) return status;
   }
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), std::move(open_store)));
-  const DaemonOptions& own = daemon->options_;
-  if (own.scope == Scope::kTopic) daemon->stages_.push_back(&daemon->routing_.emplace(RoutingOptions(own)));
+  const auto routed =
+      absl::c_find_if(topics, [](const DaemonOptions& each) { return each.scope == Scope::kTopic; });
+  if (routed != topics.end()) {
+    daemon->stages_.push_back(&daemon->routing_.emplace(RoutingOptions(*routed, routed->input)));
+  }
   auto memory = DedupStage::Create(daemon->judging_.options.stage);
   if (!memory.ok()) return memory.status();
   daemon->memory_ = *std::move(memory);
@@ -87,7 +88,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
   if (!list.ok()) return list.status();
   daemon->finder_.emplace(*std::move(list), daemon->judging_.flows,
                           [owner = daemon.get()](const DaemonOptions& topic, Topics found, bool is_logged) {
-                            return owner->AddFlow(owner->judging_, topic, std::move(found), is_logged);
+                            Stage& stage = topic.routes ? *owner->routing_ : owner->judging_;
+                            return owner->AddFlow(stage, topic, std::move(found), is_logged);
                           });
   return daemon;
 }
@@ -182,13 +184,15 @@ std::vector<Lane*> Daemon::Lanes() const {
 }
 
 absl::Status Daemon::FindTopics() {
+  if (routing_) {
+    auto trimmer = LogTrimmer::Create(judging_.options);
+    if (!trimmer.ok()) return trimmer.status();
+    trimmer_ = *std::move(trimmer);
+  }
   if (finder_) return AwaitTopics(options_, stop_, [&](rd_kafka_t* client) { return finder_->Look(client); });
   if (routing_) {
     if (absl::Status made = EnsureRepartitionTopic(options_, stop_); !made.ok()) return made;
     if (absl::Status inspected = Inspect(*routing_); !inspected.ok()) return inspected;
-    auto trimmer = LogTrimmer::Create(judging_.options);
-    if (!trimmer.ok()) return trimmer.status();
-    trimmer_ = *std::move(trimmer);
   }
   if (absl::Status made = EnsureTotalsTopics(judging_.options, stop_); !made.ok()) return made;
   return Inspect(judging_);
@@ -197,8 +201,17 @@ absl::Status Daemon::FindTopics() {
 absl::Status Daemon::Inspect(Stage& stage) {
   auto topics = InspectTopics(stage.options, stop_);
   if (!topics.ok()) return topics.status();
-  if (stage.flows.size() == 0) return AddFlow(stage, stage.options, *std::move(topics), true);
-  stage.flows.at(0).SetTopics(*std::move(topics));  // its lanes have not started
+  return AddFlow(stage, stage.options, *std::move(topics), true);
+}
+
+absl::Status Daemon::InspectRouted() {
+  for (int32_t number = 0; number < judging_.flows.size(); ++number) {
+    Flow& flow = judging_.flows.at(number);
+    if (flow.options.routed_from.empty()) continue;
+    auto topics = InspectTopics(flow.options, stop_);
+    if (!topics.ok()) return topics.status();
+    flow.SetTopics(*std::move(topics));
+  }
   return absl::OkStatus();
 }
 
@@ -227,6 +240,13 @@ absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics 
     watches_.push_back(std::make_unique<CounterWatch>(options.counters, options_.lanes));
     flow->counter_watch = watches_.back().get();
   }
+  if (options.routes) {
+    std::unique_ptr<RoutedSources>& sources = sources_[options.output];
+    if (sources == nullptr) sources = std::make_unique<RoutedSources>();
+    flow->sources = sources.get();
+    // Before the lanes see it: what no one has spoken of holds the others.
+    sources->SetCount(stage.flows.size(), flow->topics.partitions);
+  }
   const Flow& added = stage.flows.Add(std::move(flow));
   for (const CounterOptions& counter : options.counters) {
     if (counter.store.empty() || open_store_ == nullptr) continue;
@@ -245,7 +265,6 @@ void Daemon::Start(Stage& stage) {
     const Shared shared = {stage.options, stage.flows, stage.kept, stage.claim, stage.ends};
     for (int i = 0; i < options_.lanes; ++i) {
       stage.lanes.push_back(std::make_unique<Lane>(shared, i, stop_));
-      if (stage.options.routes) stage.lanes.back()->SetSources(&sources_);
     }
   }
   for (const std::unique_ptr<Lane>& lane : stage.lanes) {
@@ -262,10 +281,10 @@ absl::Status Daemon::RunToStop() {
   std::vector<std::string> problems;
   if (routing_) {
     source_feed_ = std::make_unique<SourceFeed>(
-        routing_->options, routing_->flows.at(0).topics.partitions, sources_,
-        [this] {
+        routing_->options, routing_->flows,
+        [this](int32_t flow) {
           const std::lock_guard<std::mutex> lock(mutex_);
-          return routing_->Partitions();
+          return routing_->Partitions(flow);
         },
         stop_);
     Start(*routing_);
@@ -273,14 +292,14 @@ absl::Status Daemon::RunToStop() {
   if (routing_ && options_.exit_at_end) {
     AwaitEnd(*routing_, problems);
     // The deduplicators end where the routers have come to.
-    if (absl::Status inspected = Inspect(judging_); !inspected.ok()) {
+    if (absl::Status inspected = InspectRouted(); !inspected.ok()) {
       return absl::IsCancelled(inspected) ? absl::OkStatus() : inspected;
     }
   }
   Start(judging_);
   if (options_.exit_at_end) {
     AwaitEnd(judging_, problems);
-    if (trimmer_) trimmer_->Trim(judging_.Reports());
+    if (trimmer_) trimmer_->Trim(judging_.flows, judging_.Reports());
     for (TotalsFeed* feed : Feeds()) feed->KeepOwned();
     stop_.Request();
   }
@@ -300,7 +319,7 @@ absl::Status Daemon::RunToStop() {
       close(asked);
     }
     if (!trimmer_ || SteadyNow() < next_trim) continue;
-    trimmer_->Trim(judging_.Reports());
+    trimmer_->Trim(judging_.flows, judging_.Reports());
     next_trim = SteadyNow() + kTrimEvery;
   }
   return problems.empty() ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrJoin(problems, "; "));
@@ -448,10 +467,12 @@ DaemonReport Daemon::Report() const {
     if (flow.snapshots != nullptr) report.snapshots += flow.snapshots->counts();
     if (!finder_) continue;
     report.topics.push_back({options.input, options.output, EngineName(options.stage.engine),
-                             options.stage.horizon, options.stage.target_fpp});
+                             options.stage.horizon, options.stage.target_fpp, /*problem=*/"",
+                             options.routed_from});
   }
   if (!finder_) {
-    report.topics = {{report.input, report.output, report.engine, report.horizon, report.fpp_target}};
+    report.topics = {{report.input, report.output, report.engine, report.horizon, report.fpp_target,
+                      /*problem=*/"", judging_.options.routed_from}};
   } else {
     for (const auto& [topic, why] : finder_->Problems()) {
       TopicReport& unread = report.topics.emplace_back();
@@ -463,14 +484,13 @@ DaemonReport Daemon::Report() const {
   report.lanes = judging_.Reports();
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) report.stores.push_back(feed->Report());
   if (routing_) {
-    report.routing_input = options_.input;
     report.routing_lanes = routing_->Reports();
     AddReasons(*routing_, report.routing_lanes, reasons, problems);
   }
   if (report.lanes.empty()) {
     reasons.push_back(report.routing_lanes.empty()
                           ? absl::StrCat("waiting for the brokers at ", options_.brokers)
-                          : absl::StrCat(options_.input, " is routed to its end first"));
+                          : "the inputs are routed to their ends first");
   }
   AddReasons(judging_, report.lanes, reasons, problems);
   SetReadiness(reasons, problems, report);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -92,7 +93,7 @@ class Daemon {
 
     std::vector<LaneReport> Reports() const;
     // The partitions of a flow in all its lanes.
-    std::vector<int32_t> Partitions(int32_t flow = 0) const;
+    std::vector<int32_t> Partitions(int32_t flow) const;
     // Makes `asking`.
     absl::Status Connect();
     // Asks for the ends of the lanes' partitions; keeps the last answers if that fails.
@@ -109,6 +110,8 @@ class Daemon {
   // Adds the flows of the topics that are there; of a list the others come later.
   absl::Status FindTopics();
   absl::Status Inspect(Stage& stage);
+  // Once all is routed: the ends to which the deduplicators, which have not started, are to read.
+  absl::Status InspectRouted();
   // Adds a flow for a topic that can be read and written; at level debug, it is not logged otherwise.
   absl::Status AddFlow(Stage& stage, const DaemonOptions& options, Topics topics, bool is_logged);
   std::vector<int32_t> OwnedPartitions(int32_t flow) const;
@@ -134,7 +137,7 @@ class Daemon {
   Stage judging_;
   std::optional<Stage> routing_;              // the first of two, if ids are to be unique in the topic
   std::vector<Stage*> stages_ = {&judging_};  // with routing_ if there is one
-  RoutedSources sources_;                     // of its input
+  std::map<std::string, std::unique_ptr<RoutedSources>> sources_;  // by the topic to which they are routed
   std::unique_ptr<SourceFeed> source_feed_;
   std::optional<LogTrimmer> trimmer_;
   std::optional<FlowFinder> finder_;     // of a list of topics

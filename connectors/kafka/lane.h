@@ -31,8 +31,6 @@ class Lane {
   bool OnlyLeaves() const { return state_.only_leaves; }
   // After the stop: the last records could not be committed, and the next owner replays them.
   bool LeavesUnfinished() const { return state_.leaves_unfinished; }
-  // Before Run(), of a router.
-  void SetSources(RoutedSources* sources) { state_.sources = sources; }
 
  private:
   const Shared shared_;

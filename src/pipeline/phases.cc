@@ -18,7 +18,7 @@ constexpr int64_t kCarefulOffsets = 100'000;
 }  // namespace
 
 Phases::Phases(const Workplace& place, LaneFlows& flows, HeldPartitions& held, Transactions& transactions,
-               Ownership& ownership, SourcePace& pace)
+               Ownership& ownership, SourcePaces& pace)
     : state_(place.state),
       source_(place.source),
       flows_(flows),

@@ -23,7 +23,7 @@ namespace lethe {
 class Phases {
  public:
   Phases(const Workplace& place, LaneFlows& flows, HeldPartitions& held, Transactions& transactions,
-         Ownership& ownership, SourcePace& pace);
+         Ownership& ownership, SourcePaces& pace);
 
   // Handles a run of the partition's records. Not OK: the worker must abort the transaction and read the rest
   // of the batch again.
@@ -66,7 +66,7 @@ class Phases {
   HeldPartitions& held_;
   Transactions& transactions_;
   Ownership& ownership_;
-  SourcePace& pace_;
+  SourcePaces& pace_;
   Judge judge_;
   std::vector<Event> replayed_;
 };

@@ -33,7 +33,7 @@ Worker::Worker(const Workplace& place)
       held_(place, flows_),
       snapshots_(state_.clock),
       transactions_(place, flows_, held_, snapshots_),
-      pace_(place.options(), state_, tasks_, source_),
+      pace_(place),
       membership_(place),
       ownership_(place, membership_, held_, snapshots_, transactions_),
       input_watch_(place, ownership_),

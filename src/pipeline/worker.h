@@ -41,7 +41,7 @@ class Worker {
   Membership& membership() { return membership_; }
   Ownership& ownership() { return ownership_; }
   Transactions& transactions() { return transactions_; }
-  const SourcePace& pace() const { return pace_; }
+  const SourcePaces& pace() const { return pace_; }
 
  private:
   // Not OK: the transaction must be aborted; the rest of the batch is read again.
@@ -62,7 +62,7 @@ class Worker {
   HeldPartitions held_;
   SnapshotCycle snapshots_;
   Transactions transactions_;
-  SourcePace pace_;
+  SourcePaces pace_;
   Membership membership_;
   Ownership ownership_;
   InputWatch input_watch_;

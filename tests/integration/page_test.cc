@@ -280,7 +280,8 @@ TEST(TopicsPageTest, ListsTopicsFirstAndThePartitionsOfOneOnAClick) {
   // Hundreds of topics: the worst first, and a bounded number of rows.
   const auto many = browser.Run(absl::StrCat(
       "const status = structuredClone(lastStatus); const one = status.topics.find(topic => topic.phase);"
-      "status.topics = [...Array(300).keys()].map(i => ({...structuredClone(one), input: `t${i}`}));"
+      "status.topics = [...Array(300).keys()].map(i => ({...structuredClone(one), input: `t${i}`, origin: "
+      "`t${i}`}));"
       "status.topics[170].phase = 'failed'; status.topics[170].problem = 'broken';"
       "status.topics[290].lag_records = 2000000;"
       "show(status, Date.now()); const rows = () => [...document.querySelectorAll('#topic-rows tr')].map(row "

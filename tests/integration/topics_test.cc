@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -139,6 +143,109 @@ TEST_F(TopicsTest, AnOutputThatIsDeletedHoldsItsOwnTopicAlone) {
   Create("bills-unique");
   ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("bills")) == 400; })) << daemon->Log();
   EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(Right("orders", "orders-unique"));
+}
+
+// Two inputs that carry the same events, of which each also repeats its own, and a topic whose copies are in
+// other partitions, beside one whose copies are not.
+class MergedTopicsTest : public TopicsTest {
+ protected:
+  MergedTopicsTest() {
+    std::ofstream(config_) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name_
+                           << "\ninstance: test\nid: json:/id\nhorizon: 30d\nfpp: 1e-9\nmemory: 64MiB\n"
+                           << "kafka:\n  session.timeout.ms: 6000\n  heartbeat.interval.ms: 500\n"
+                           << "topics:\n"
+                           << "  - input: [" << name_ << ".west, " << name_ << ".east]\n"
+                           << "    output: " << name_ << ".all\n    input_header: from\n"
+                           << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
+                           << "  - {input: ^" << name_ << "\\.clicks\\.(.+)$, output: " << name_
+                           << ".clicks-unique.$1, scope: topic}\n";
+  }
+  // In partitions at random, each twice.
+  void Scatter(const std::string& name, int partitions, int first, int last) {
+    std::vector<Record> records;
+    for (int copy = 0; copy < 2; ++copy) {
+      for (int i = first; i <= last; ++i) {
+        records.push_back(WithId(absl::StrCat("e", i), (i + copy) % partitions));
+        records.back().key = absl::StrCat("key-", i % 7);
+        records.back().headers = {{"own", absl::StrCat(name, i)}};
+      }
+    }
+    ASSERT_TRUE(SharedClient().Produce(Topic(name), records).ok());
+  }
+  bool IsRoutedAndJudged(const std::string& repartition, const std::vector<std::string>& inputs) {
+    std::vector<std::pair<std::string, std::string>> read = {{name_, repartition}};
+    for (const std::string& input : inputs) read.emplace_back(name_ + "-repartition", Topic(input));
+    for (auto next = read.rbegin(); next != read.rend(); ++next) {  // the inputs first
+      const auto ends = SharedClient().EndOffsets(next->second, Isolation::kReadCommitted);
+      const auto committed = SharedClient().Committed(next->first, next->second);
+      if (!ends.ok() || !committed.ok()) return false;
+      for (size_t i = 0; i < ends->size(); ++i) {
+        if ((*ends)[i] > 0 && (*committed)[i].offset != (*ends)[i]) return false;
+      }
+    }
+    return true;
+  }
+};
+
+TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
+  ASSERT_TRUE(SharedClient().CreateTopic(Topic("west"), 3, {{"retention.ms", "-1"}}).ok());
+  ASSERT_TRUE(SharedClient().CreateTopic(Topic("all"), 3, {{"retention.ms", "-1"}}).ok());
+  for (const char* topic : {"east", "orders", "orders-unique", "clicks.web", "clicks-unique.web"})
+    Create(topic);
+  Scatter("west", 3, 1, 500);
+  Scatter("east", 2, 250, 750);
+  Scatter("clicks.web", 2, 1, 300);
+  Send("orders", 1, 500);
+  const std::string merged = absl::StrCat(name_, "-", Topic("all"), "-repartition");
+  const std::string clicks = absl::StrCat(name_, "-", Topic("clicks.web"), "-repartition");
+  auto daemon = Start();
+  ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 1000; })) << daemon->Log();
+  ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, merged) > 0; })) << daemon->Log();
+  ASSERT_TRUE(daemon->process().Signal(SIGKILL).ok());
+  Scatter("east", 2, 700, 1000);
+  Scatter("west", 3, 600, 900);
+  daemon = Start();
+  // A new topic of the pattern, while it runs.
+  Create("clicks-unique.app");
+  Create("clicks.app");
+  Scatter("clicks.app", 2, 1, 100);
+  const std::string app = absl::StrCat(name_, "-", Topic("clicks.app"), "-repartition");
+  ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(merged, {"west", "east"}); })) << daemon->Log();
+  ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(clicks, {"clicks.web"}); })) << daemon->Log();
+  ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(app, {"clicks.app"}); })) << daemon->Log();
+  EXPECT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(daemon->Stop());
+
+  std::multimap<std::string, Record> sent;
+  for (const char* input : {"west", "east"}) {
+    std::vector<Record> records = SharedClient().ReadSettled(Topic(input)).value();
+    for (Record& record : records) {
+      record.headers.emplace_back("from", Topic(input));
+      sent.emplace(JsonId(record), record);
+    }
+  }
+  std::set<std::string> seen;
+  int from_east = 0;
+  const std::vector<Record> passed = SharedClient().ReadSettled(Topic("all")).value();
+  for (const Record& record : passed) {
+    const std::string id = JsonId(record);
+    EXPECT_TRUE(seen.insert(id).second) << id << " passed twice";
+    const auto [begin, end] = sent.equal_range(id);
+    EXPECT_TRUE(std::any_of(begin, end,
+                            [&](const auto& copy) {
+                              return copy.second.key == record.key && copy.second.value == record.value &&
+                                     copy.second.headers == record.headers &&
+                                     copy.second.timestamp_ms == record.timestamp_ms &&
+                                     copy.second.partition == record.partition;
+                            }))
+        << id << " is like none of its copies";
+    from_east += record.headers.back().second == Topic("east") ? 1 : 0;
+  }
+  EXPECT_EQ(seen.size(), 1000u);
+  EXPECT_GE(from_east, 100) << "ids from 901 on come from there only";
+  EXPECT_EQ(SharedClient().ReadSettled(Topic("clicks-unique.web")).value().size(), 300u);
+  EXPECT_EQ(SharedClient().ReadSettled(Topic("clicks-unique.app")).value().size(), 100u);
   EXPECT_TRUE(Right("orders", "orders-unique"));
 }
 

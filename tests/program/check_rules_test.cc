@@ -132,7 +132,7 @@ TEST(TopicRules, ACopiedInputNeedNotBeKept) {
   options.scope = Scope::kTopic;
   AllTopics topics = {Topic("in", {{"retention.ms", "1000"}}), Topic("out")};
   EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
-  options.routed_from = "in";
+  options.routed_from = {"in"};
   topics.origin = topics.input;
   topics.input = Topic("copy", {{"retention.ms", "-1"}, {"max.message.bytes", "1048844"}});
   topics.input.partitions = 8;

@@ -433,7 +433,7 @@ TEST_F(CommandLineTest, WrongUseIsReportedAndRunsNothing) {
       {{"run", "--inptu", "x"}, "lethe run: unknown flag --inptu; did you mean --input?"},
       {{"run", "-x"}, "lethe run: unknown flag -x"},
       {{"run", "--input", "a", "--input", "b"}, "lethe run: --input: given 2 times"},
-      {{"run", "--input"}, "lethe run: --input: 1 required TOPIC missing"},
+      {{"run", "--input"}, "lethe run: --input: 1 required TOPIC[,TOPIC...] missing"},
       {{"run", "--input", "in"},
        "lethe run: missing --brokers, for example localhost:9092; --output, for example orders-unique; --id, "
        "for "

@@ -98,7 +98,8 @@ const BadConfig kBadKeys[] = {
     {"MisspeltSection", "kafak:\n  a: b\n", "5: kafak: unknown key; did you mean kafka?"},
     {"MisspeltInSection", "log:\n  levle: info\n", "6: log.levle: unknown key; did you mean log.level?"},
     {"Unknown", "colour: red\n",
-     "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, renew, max_future, "
+     "5: colour: unknown key; the keys are brokers, input, input_header, output, id, scope, horizon, renew, "
+     "max_future, "
      "fpp, "
      "memory, "
      "engine, on_duplicate, on_missing_id, on_malformed, "
@@ -363,6 +364,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.policies.on_unreadable, Action::kDrop);
   EXPECT_EQ(daemon.divert, "diverted");
   EXPECT_EQ(daemon.scope, Scope::kTopic);
+  EXPECT_EQ(daemon.input_header, "source");
   EXPECT_EQ(daemon.policies.on_uncountable, Action::kDivert);
   ASSERT_EQ(daemon.counters.size(), 2u);
   const CounterOptions& likes = daemon.counters[0];
@@ -421,6 +423,7 @@ on_unreadable: drop
 on_uncountable: divert
 divert: diverted
 scope: topic
+input_header: source
 snapshots:
   to: folder:/var/lib/lethe
   every: 10m
@@ -475,6 +478,7 @@ TEST(Config, EveryFlagArrives) {
                           {"on_uncountable", "divert"},
                           {"divert", "diverted"},
                           {"scope", "topic"},
+                          {"input_header", "source"},
                           {"http", "[::1]:0"},
                           {"metrics", "topic"},
                           {"log.level", "warning"},
@@ -1005,6 +1009,25 @@ TEST(ConfigTopics, EachEntryHasItsOwnValuesOnTopOfThoseOfAll) {
   }
 }
 
+TEST(ConfigTopics, SeveralInputsOfAnEntryAreMerged) {
+  const absl::StatusOr<RunConfig> config = WithTopics(
+      "  - {input: [west, east], output: all, input_header: from}\n  - {input: a, output: x, scope: "
+      "topic}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const DaemonOptions& all = config->topics.at(0);
+  EXPECT_EQ(all.input, "west");
+  EXPECT_EQ(all.merged, (std::vector<std::string>{"west", "east"}));
+  EXPECT_EQ(all.scope, Scope::kTopic);
+  EXPECT_EQ(all.input_header, "from");
+  EXPECT_EQ(config->topics.at(1).merged, std::vector<std::string>());
+  EXPECT_EQ(config->topics.at(1).scope, Scope::kTopic);
+  const absl::StatusOr<RunConfig> one =
+      FromFile("brokers: b:1\nid: key\ninput: west,east\noutput: all\n", Flags({{"input", "a,b"}}));
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->daemon.merged, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(one->daemon.group, "lethe-all") << "the list may change";
+}
+
 TEST(ConfigTopics, AFlagChangesWhatAllHaveInCommon) {
   const absl::StatusOr<RunConfig> config = WithTopics(
       "  - {input: a, output: x, horizon: 7d}\n  - {input: b, output: y}\n", Flags({{"horizon", "3h"}}));
@@ -1065,10 +1088,14 @@ TEST(ConfigTopics, WhatIsWrongIsNamedWithItsPlace) {
       {"  - {input: a, output: x, horizon: 1y}\n", "lethe.yaml:6: topics[0].horizon: \"1y\" is not valid"},
       {"  - {input: a, output: x}\n  - {output: y}\n", "lethe.yaml: topics[1]: missing input, for example"},
       {"  - orders\n", "lethe.yaml:6: topics[0]: expected the keys of a topic, found a single value"},
-      {"  - {input: [a, b], output: x}\n", "topics[0].input: expected a single value, found a list"},
+      {"  - {input: [a, [b]], output: x}\n", "topics[0].input: expected a single value, found a list"},
+      {"  - {input: [a, a], output: x}\n", "topics[0].input: \"a,a\" is not valid: \"a\" comes twice"},
+      {"  - {input: [a, ^b], output: x}\n", "a pattern cannot be merged with other inputs"},
+      {"  - {input: [a, x], output: x}\n", "topics[0].output: \"x\" is also the input"},
+      {"  - {input: [a, b], output: x, scope: partition}\n",
+       "topics[0].scope: several inputs need scope: topic"},
       {"  - {input: a, output: x}\n  - {input: b, output: x}\n", "lethe.yaml: topics: b -> x: a is written"},
       {"  - {input: ^a(.+), output: x}\n", "topics: ^a(.+) -> x: all topics of the pattern"},
-      {"  - {input: a, output: x, scope: topic}\n", "topics[0].scope: topic is for a single input"},
       {"  - {input: a, output: x}\ninput: b\n", "lethe.yaml:7: input: with `topics` each entry has its own"},
       {"  - {input: a, output: x, topics: []}\n", "topics[0].topics: unknown key"},
       {"  - {input: a, output: x, on_duplicate: divert}\n",

@@ -208,7 +208,7 @@ TEST(MetricsTest, ThePartitionsOfATopicMayBeNone) {
 
 DaemonReport TwoStages() {
   DaemonReport report = TwoPartitions();
-  report.routing_input = "web-orders";
+  report.topics[0].routed_from = {"web-orders"};
   report.routing_lanes.resize(1);
   report.routing_lanes[0].commits = 3;
   report.routing_lanes[0].partitions.resize(1);

@@ -546,7 +546,7 @@ TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {
   repartitioned.Append(0, routed.record);
   DaemonOptions judging = options_;
   judging.routes = false;
-  judging.routed_from = "orders";
+  judging.routed_from = {"orders"};
   judging.input = "repartitioned";
   Life second(repartitioned, judging);
   second.Assign(0);

@@ -44,10 +44,9 @@ TEST(RemarksTest, AMemoryLimitThatCostsWindowOrTargetIsReported) {
 
 TEST(RemarksTest, PartitionsThatTheRouterDoesNotWaitForAreNamed) {
   DaemonReport report;
-  report.routing_input = "orders";
   report.routing_lanes.resize(1);
   EXPECT_TRUE(Remarks(report).empty());
-  report.routing_lanes[0].passed_over = {3, 5};
+  report.routing_lanes[0].passed_over = {"orders-3", "orders-5"};
   ASSERT_EQ(Remarks(report).size(), 1u);
   EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "orders-3")) << Remarks(report)[0];
 }

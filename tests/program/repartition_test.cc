@@ -49,7 +49,7 @@ TEST(Repartition, WithoutAnIdTheKeyDecidesAndWithoutAKeyThePartition) {
 TEST(Repartition, TheFirstStageJudgesNothingAndTheSecondDoes) {
   DaemonOptions options;
   options.input = "orders";
-  const DaemonOptions first = RoutingOptions(options), second = JudgingOptions(options);
+  const DaemonOptions first = RoutingOptions(options, "orders"), second = JudgingOptions(options);
   const InputRecord record;
   std::vector<HeaderView> none;
   EXPECT_FALSE(Router(first).IsJudged(WithId("1")));
@@ -106,25 +106,54 @@ TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
 
 TEST(Repartition, TheHeadersGoOnAndComeOff) {
   std::vector<HeaderView> headers;
-  EXPECT_FALSE(TakeRoutedFrom(headers));
+  EXPECT_FALSE(TakeRoutedFrom(/*is_merged=*/false, headers));
   headers = {{"own", "1"}, {"null", std::nullopt}};
-  EXPECT_FALSE(TakeRoutedFrom(headers));
+  EXPECT_FALSE(TakeRoutedFrom(/*is_merged=*/false, headers));
   // What a record brings along under the same names is its own.
   const auto first = RoutedFromHeaders({1, 2});
   const auto second = RoutedFromHeaders({3, 12'345'678'901});
   for (const AddedHeader& header : first) headers.push_back({header.name, header.value});
   for (const AddedHeader& header : second) headers.push_back({header.name, header.value});
-  const auto from = TakeRoutedFrom(headers);
+  const auto from = TakeRoutedFrom(/*is_merged=*/false, headers);
   ASSERT_TRUE(from.has_value());
   EXPECT_EQ(from->partition, 3);
   EXPECT_EQ(from->offset, 12'345'678'901);
   EXPECT_EQ(headers.size(), 4u);
-  EXPECT_EQ(TakeRoutedFrom(headers)->partition, 1);
+  EXPECT_EQ(TakeRoutedFrom(/*is_merged=*/false, headers)->partition, 1);
   EXPECT_EQ(headers.size(), 2u);
 
   std::vector<HeaderView> damaged = {{"lethe.routed.partition", "x"}, {"lethe.routed.offset", "1"}};
-  EXPECT_FALSE(TakeRoutedFrom(damaged));
+  EXPECT_FALSE(TakeRoutedFrom(/*is_merged=*/false, damaged));
   EXPECT_EQ(damaged.size(), 2u);
+}
+
+TEST(Repartition, OfMergedInputsTheNameGoesAlong) {
+  DaemonOptions options;
+  options.group = "lethe";
+  options.input = "west";
+  options.merged = {"west", "east"};
+  options.output = "all";
+  options.scope = Scope::kTopic;
+  EXPECT_EQ(RepartitionTopic(options), "lethe-all-repartition");
+  const DaemonOptions routing = RoutingOptions(options, "east");
+  EXPECT_EQ(routing.input, "east");
+  EXPECT_EQ(routing.output, "lethe-all-repartition");
+  const DaemonOptions judging = JudgingOptions(options);
+  EXPECT_EQ(judging.input, "lethe-all-repartition");
+  EXPECT_EQ(judging.routed_from, options.merged);
+  EXPECT_EQ(judging.origin(), "all") << "a list that grows changes no totals";
+  std::vector<HeaderView> headers = {{"own", "1"}};
+  const auto added = RoutedFromHeaders({1, 2, "east"});
+  for (const AddedHeader& header : added) headers.push_back({header.name, header.value});
+  const Router::Original original = Router(judging).OriginalOf({3, 4}, headers);
+  EXPECT_EQ(original.topic, "east");
+  EXPECT_EQ(original.place.partition, 1);
+  EXPECT_EQ(original.place.offset, 2);
+  EXPECT_EQ(headers.size(), 1u);
+  // Written there by somebody else.
+  std::vector<HeaderView> foreign = {{"lethe.routed.partition", "1"}, {"lethe.routed.offset", "1"}};
+  EXPECT_FALSE(TakeRoutedFrom(/*is_merged=*/true, foreign));
+  EXPECT_EQ(foreign.size(), 2u);
 }
 
 // Whatever the input took is to fit, also when it is routed late, and to be as safe as it was there.
@@ -157,7 +186,7 @@ TEST(Repartition, TheStagesAreChained) {
   options.start = Start::kLatest;
   options.divert = "orders-diverted";
   options.policies.on_duplicate = Action::kDivert;
-  const DaemonOptions routing = RoutingOptions(options);
+  const DaemonOptions routing = RoutingOptions(options, "orders");
   const DaemonOptions judging = JudgingOptions(options);
   EXPECT_EQ(routing.input, "orders");
   EXPECT_EQ(routing.output, "group-orders-repartition");
@@ -166,7 +195,7 @@ TEST(Repartition, TheStagesAreChained) {
   EXPECT_EQ(routing.divert, "");  // it has no duplicates
   EXPECT_TRUE(Validate(routing.stage).ok());
   EXPECT_EQ(judging.input, routing.output);
-  EXPECT_EQ(judging.routed_from, "orders");
+  EXPECT_EQ(judging.routed_from, std::vector<std::string>{"orders"});
   EXPECT_EQ(judging.output, "orders-unique");
   EXPECT_EQ(judging.start, Start::kEarliest);
 }

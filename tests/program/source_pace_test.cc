@@ -85,7 +85,7 @@ class SourcePaceTest : public testing::Test {
   }
   std::vector<int> Evenly() const { return std::vector<int>(static_cast<size_t>(partitions_), 1); }
 
-  DaemonOptions Routing() const { return RoutingOptions(options_); }
+  DaemonOptions Routing() const { return RoutingOptions(options_, options_.input); }
 
   // A router of all partitions.
   std::unique_ptr<Life> Router() {
@@ -129,9 +129,9 @@ class SourcePaceTest : public testing::Test {
     return most;
   }
   // As the brokers tell them.
-  std::map<int32_t, int64_t> Ends() const {
-    std::map<int32_t, int64_t> ends;
-    for (const auto& [id, log] : input_.logs) ends[id.partition] = log.end();
+  std::map<TopicPartition, int64_t> Ends() const {
+    std::map<TopicPartition, int64_t> ends;
+    for (const auto& [id, log] : input_.logs) ends[id] = log.end();
     return ends;
   }
   int64_t Lead() const { return absl::ToInt64Milliseconds(Routing().lead); }
@@ -334,9 +334,9 @@ TEST_F(SourcePaceTest, TwoInstancesWaitForEachOther) {
   const auto run = [&](int me) {
     turns.Await(me);
     RoutedSources sources;
-    sources.SetCount(partitions_);
+    sources.SetCount(0, partitions_);
     Life router(input_, Routing(), partitions_);
-    router.state.sources = &sources;
+    router.flows.at(0).sources = &sources;
     for (int32_t id = me; id < partitions_; id += 2) router.Assign(id);
     router.source.on_idle = [&] {
       if (is_done()) router.stop.Request();
@@ -345,10 +345,11 @@ TEST_F(SourcePaceTest, TwoInstancesWaitForEachOther) {
       turns.Pass(me);
       // One is often behind with its news.
       if (me == 0 && router.looks % 7 != 0) return;
-      std::map<int32_t, SourceState> others;
+      std::map<TopicPartition, SourceState> others;
       for (int32_t id = 1 - me; id < partitions_; id += 2) {
         const Position& committed = input_.committed[id];
-        others[id] = CommittedState(committed.offset, committed.metadata, input_.logs[id].end(), absl::Now());
+        others[{0, id}] =
+            CommittedState(committed.offset, committed.metadata, input_.logs[id].end(), absl::Now());
       }
       sources.Put(others, SteadyNow());
       sources.PutEnds(Ends(), SteadyNow());
@@ -372,7 +373,7 @@ TEST_F(SourcePaceTest, APartitionIsAtItsEndByANewAnswerOfTheBrokersOnly) {
   Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, weights);
   RoutedSources sources;
   const auto router = Router();
-  router->state.sources = &sources;
+  router->flows.at(0).sources = &sources;
   size_t routed_before = 0;
   int idle_rounds = 0;
   router->source.on_idle = [&] {
@@ -391,9 +392,9 @@ TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
   options_.commit_interval = absl::Hours(1);
   Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, Evenly());
   RoutedSources sources;
-  sources.SetCount(partitions_);
+  sources.SetCount(0, partitions_);
   const auto router = Router();
-  router->state.sources = &sources;
+  router->flows.at(0).sources = &sources;
   const auto is_all_read = [&] {
     return std::all_of(router->tasks.begin(), router->tasks.end(),
                        [&](const auto& task) { return task.second->next == input_.logs[task.first].end(); });
@@ -424,9 +425,9 @@ TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhile
   options_.source_patience = absl::Milliseconds(300);
   Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, Evenly());
   RoutedSources sources;
-  sources.SetCount(partitions_);
+  sources.SetCount(0, partitions_);
   const auto router = std::make_unique<Life>(input_, Routing(), partitions_);
-  router->state.sources = &sources;
+  router->flows.at(0).sources = &sources;
   for (int32_t id = 1; id < partitions_; ++id) router->Assign(id);
   sources.SetAnswered(false);  // the brokers are away, perhaps
   size_t routed_before = 0;
@@ -439,14 +440,14 @@ TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhile
     routed_before = input_.output.size();
     sources.SetAnswered(true);
   };
-  std::vector<int32_t> passed_over;
+  std::vector<std::string> passed_over;
   router->on_look = [&] {
     sources.PutEnds(Ends(), SteadyNow());
     passed_over = router->worker.pace().PassedOver();
   };
   ASSERT_TRUE(router->Run().ok());
   EXPECT_EQ(routed_before, 0u);  // its time is not known at all
-  EXPECT_EQ(passed_over, std::vector<int32_t>{0});
+  EXPECT_EQ(passed_over, std::vector<std::string>{"orders-0"});
   size_t sent = 0;
   for (int32_t id = 1; id < partitions_; ++id) sent += input_.logs[id].entries.size();
   EXPECT_EQ(input_.output.size(), sent);
@@ -469,7 +470,7 @@ TEST_F(SourcePaceTest, AStoppedPartitionHoldsTheOthersForAWhileOnly) {
     if (!router->worker.transactions().is_open() && router->source.paused.empty()) router->stop.Request();
   };
   ASSERT_TRUE(router->Run().ok());
-  EXPECT_EQ(router->worker.pace().PassedOver(), std::vector<int32_t>{5});
+  EXPECT_EQ(router->worker.pace().PassedOver(), std::vector<std::string>{"orders-5"});
   for (const auto& [id, log] : input_.logs) {
     if (id != 5) {
       EXPECT_EQ(input_.committed[id].offset, log.end()) << id.partition;

@@ -154,5 +154,33 @@ TEST(TopicList, APatternThatCannotBeMetIsRefused) {
   EXPECT_EQ(Lacking(WhyRefused({Entry("a", "x-$1")}), {"a -> x-$1: $1 stands for"}), "");
 }
 
+TEST(TopicList, MergedInputsAreInputsAndNoneComesTwice) {
+  DaemonOptions merged = Entry("west", "all");
+  merged.merged = {"west", "east"};
+  merged.scope = Scope::kTopic;
+  const TopicList list = List({merged, Entry("^(.*)st$", "unique.$1")});
+  const TopicList::Inputs inputs = list.Match({"west", "east", "lethe-all-repartition"});
+  EXPECT_EQ(Texts(inputs), Strings({"west -> all"}));
+  EXPECT_EQ(inputs.topics[0].merged, Strings({"west", "east"}));
+  EXPECT_EQ(Lacking(WhyRefused({merged, Entry("east", "east-unique")}), {"east", "also that of all"}), "");
+  EXPECT_EQ(Lacking(WhyRefused({merged, Entry("a", "east")}), {"a -> east", "lethe reads east"}), "");
+  EXPECT_EQ(Lacking(WhyRefused({Entry("a", "east"), merged}), {"east -> all", "lethe writes east from a"}),
+            "");
+  EXPECT_EQ(Lacking(WhyRefused({merged, Entry("lethe-all-repartition", "b")}),
+                    {"lethe-all-repartition -> b", "lethe writes lethe-all-repartition"}),
+            "");
+}
+
+TEST(TopicList, APatternMayHaveScopeTopic) {
+  DaemonOptions entry = Entry("^clicks\\.(.+)$", "unique.$1");
+  entry.scope = Scope::kTopic;
+  const std::string longest = absl::StrCat("clicks.", std::string(235, 'x'));
+  const TopicList::Inputs inputs =
+      List({entry}).Match({"clicks.web", "lethe-clicks.web-repartition", longest});
+  EXPECT_EQ(Texts(inputs), Strings({"clicks.web -> unique.web"}));
+  ASSERT_EQ(inputs.refused.size(), 1u) << "its repartition topic's name would be too long";
+  EXPECT_EQ(inputs.refused[0].topic, longest);
+}
+
 }  // namespace
 }  // namespace lethe

@@ -197,7 +197,7 @@ class Checker {
     const int32_t input_partitions = topics_.input.partitions;
     if (topics_.repartition) {
       const int32_t partitions = topics_.repartition->partitions;
-      LookAtStage(RoutingOptions(options_), input_partitions, partitions);
+      LookAtStage(RoutingOptions(options_, options_.input), input_partitions, partitions);
       LookAtStage(JudgingOptions(options_), partitions, topics_.output.partitions);
       TryWriting("repartition", *topics_.repartition);
       return;
@@ -210,7 +210,7 @@ class Checker {
       return true;
     });
     const std::string where = absl::StrCat("repartition topic ", topic);
-    const auto routed = AskCommitted(RoutingOptions(options_), input_partitions);
+    const auto routed = AskCommitted(RoutingOptions(options_, options_.input), input_partitions);
     if (auto lost = routed.ok() ? LostWithTopic(options_, *routed) : std::nullopt) {
       findings_.push_back(*std::move(lost));
     } else if (may.ok()) {
@@ -224,7 +224,7 @@ class Checker {
               std::max(topics_.input.replicas, 1), " --config ",
               absl::StrJoin(RepartitionConfig(topics_.input), " --config ", absl::PairFormatter("="))));
     }
-    LookAtStage(RoutingOptions(options_), input_partitions, input_partitions);
+    LookAtStage(RoutingOptions(options_, options_.input), input_partitions, input_partitions);
     // The other group's offsets are in a topic that does not exist yet.
     const absl::Status group = AskCommitted(options_, input_partitions).status();
     AddGroup(options_, group, "can be used");

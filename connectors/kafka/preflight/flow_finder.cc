@@ -7,7 +7,9 @@
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_totals.h"
 #include "connectors/kafka/preflight/topic_rules.h"
+#include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe::kafka {
 namespace {
@@ -32,18 +34,17 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
   const std::vector<std::string> names = TopicNames(client);
   if (names.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
   std::set<std::string> present;
-  for (int32_t flow = 0; flow < flows_.size(); ++flow) present.insert(flows_.at(flow).options.input);
+  for (int32_t flow = 0; flow < flows_.size(); ++flow) {
+    const DaemonOptions& options = flows_.at(flow).options;
+    present.insert(options.routed_from.empty() ? options.input : options.routed_from.front());
+  }
   TopicList::Inputs inputs = list_.Match({names.begin(), names.end()}, present);
   std::map<std::string, std::string> problems;
   int added_count = 0;
   for (TopicList::Refused& each : inputs.refused) problems.emplace(each.topic, std::move(each.why));
   for (const DaemonOptions& options : inputs.topics) {
     if (present.contains(options.input)) continue;
-    absl::Status added = EnsureTotalsTopicsOnce(options, client);
-    if (added.ok()) {
-      auto topics = InspectTopicsOnce(options, client);
-      added = topics.ok() ? add_(options, *std::move(topics), added_count < kMostLogged) : topics.status();
-    }
+    const absl::Status added = AddTopic(options, client, added_count < kMostLogged);
     added_count += added.ok() ? 1 : 0;
     if (!added.ok()) problems.emplace(options.input, std::string(added.message()));
   }
@@ -62,6 +63,41 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
     spdlog::error("{} more topics are not read: /status says why", new_problems - kMostLogged);
   }
   problems_ = std::move(problems);
+  return absl::OkStatus();
+}
+
+absl::Status FlowFinder::AddTopic(const DaemonOptions& options, rd_kafka_t* client, bool is_logged) {
+  std::vector<std::pair<DaemonOptions, Topics>> found;
+  if (options.scope == Scope::kTopic) {
+    if (absl::Status routers = InspectRouters(options, found); !routers.ok()) return routers;
+  }
+  DaemonOptions judging = options.scope == Scope::kTopic ? JudgingOptions(options) : options;
+  if (absl::Status made = EnsureTotalsTopicsOnce(judging, client); !made.ok()) return made;
+  auto topics = InspectTopicsOnce(judging, client);
+  if (!topics.ok()) return topics.status();
+  // What may fail comes first: nothing is routed to a topic that is not judged.
+  if (absl::Status added = add_(judging, *std::move(topics), is_logged); !added.ok()) return added;
+  for (auto& [routing, its_topics] : found) {
+    if (absl::Status added = add_(routing, std::move(its_topics), is_logged); !added.ok()) return added;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
+                                        std::vector<std::pair<DaemonOptions, Topics>>& found) {
+  if (routing_client_ == nullptr) {
+    auto client = MakeAskingClient(RoutingOptions(options, options.input), routing_errors_);
+    if (!client.ok()) return client.status();
+    routing_client_ = *std::move(client);
+  }
+  rd_kafka_t* const client = routing_client_.get();
+  if (absl::Status made = EnsureRepartitionTopicOnce(options, client); !made.ok()) return made;
+  for (const std::string& input : options.inputs()) {
+    DaemonOptions routing = RoutingOptions(options, input);
+    auto topics = InspectTopicsOnce(routing, client);
+    if (!topics.ok()) return topics.status();
+    found.emplace_back(std::move(routing), *std::move(topics));
+  }
   return absl::OkStatus();
 }
 

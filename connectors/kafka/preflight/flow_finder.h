@@ -41,9 +41,16 @@ class FlowFinder {
   std::map<std::string, std::string> Problems() const;
 
  private:
+  absl::Status AddTopic(const DaemonOptions& options, rd_kafka_t* client, bool is_logged);
+  // Those of `scope: topic`, by their routers' group.
+  absl::Status InspectRouters(const DaemonOptions& options,
+                              std::vector<std::pair<DaemonOptions, Topics>>& found);
+
   const TopicList list_;
   const Flows& flows_;
   const Add add_;
+  ClientErrors routing_errors_;
+  ClientPtr routing_client_;  // of the routers' group
 
   mutable std::mutex mutex_;
   std::map<std::string, std::string> problems_;  // guarded by mutex_

@@ -240,7 +240,10 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   }
   if (topics.repartition) {
     Rules repartition_rules("repartition", *topics.repartition, findings);
-    repartition_rules.RoutesTo(input.partitions);
+    // Merged inputs may have different numbers of them.
+    if (options.merged.empty() || topics.repartition->partitions < input.partitions) {
+      repartition_rules.RoutesTo(input.partitions);
+    }
     repartition_rules.IsReplicatedAs(input);
     if (repartition_rules.IsDescribed()) {
       repartition_rules.IsNotCompacted("compaction may keep the retry and remove the first");

@@ -19,6 +19,7 @@ constexpr int64_t kSegmentBytes = 52428800;
 
 // How long Trim() waits for the broker.
 constexpr int kTrimTimeoutMs = 2000;
+constexpr int kAskTimeoutMs = 3000;
 
 using DeleteRecordsPtr = std::unique_ptr<rd_kafka_DeleteRecords_t, Destroyer<rd_kafka_DeleteRecords_destroy>>;
 
@@ -26,15 +27,21 @@ using DeleteRecordsPtr = std::unique_ptr<rd_kafka_DeleteRecords_t, Destroyer<rd_
 // copies.
 absl::StatusOr<TopicConfig> ConfigIfNew(const DaemonOptions& options, rd_kafka_t* client,
                                         const TopicFacts& input) {
-  const auto committed = AskCommitted(client, options.input, input.partitions);
-  if (absl::IsPermissionDenied(committed.status())) {
-    const std::string group = RoutingOptions(options).group;
-    return absl::PermissionDeniedError(absl::StrCat("group ", group, ": ", committed.status().message(),
-                                                    ": grant this user Read on group ", group));
+  for (const std::string& each : options.inputs()) {
+    const auto partitions = CountPartitions(client, each, kAskTimeoutMs);
+    if (!partitions.ok()) return partitions.status();
+    const auto committed = AskCommitted(client, each, *partitions);
+    if (absl::IsPermissionDenied(committed.status())) {
+      const std::string group = RoutingGroup(options);
+      return absl::PermissionDeniedError(absl::StrCat("group ", group, ": ", committed.status().message(),
+                                                      ": grant this user Read on group ", group));
+    }
+    if (!committed.ok()) return committed.status();
+    DaemonOptions of_input = options;
+    of_input.input = each;
+    // Another instance may have created it a moment ago: the caller asks again.
+    if (const auto lost = LostWithTopic(of_input, *committed)) return absl::NotFoundError(lost->Text());
   }
-  if (!committed.ok()) return committed.status();
-  // Another instance may have created it a moment ago: AwaitTopics asks again.
-  if (const auto lost = LostWithTopic(options, *committed)) return absl::NotFoundError(lost->Text());
   return RepartitionConfig(input);
 }
 
@@ -68,7 +75,7 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
     return metadata.ok() ? metadata->origin < each.offset : !absl::IsNotFound(metadata.status());
   });
   if (!has_copied) return std::nullopt;
-  const std::string group = RoutingOptions(options).group;
+  const std::string group = RoutingGroup(options);
   return Finding{
       Finding::Severity::kError, "create", absl::StrCat("repartition topic ", RepartitionTopic(options)),
       absl::StrCat("is gone, and group ", group, " has routed records of ", options.input,
@@ -83,12 +90,15 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
           "; copies of records before that time pass (a new --group does the same, from --start)")};
 }
 
+absl::Status EnsureRepartitionTopicOnce(const DaemonOptions& options, rd_kafka_t* client) {
+  return EnsureTopic(options, client, "repartition", RepartitionTopic(options),
+                     [&](const TopicFacts& input) { return ConfigIfNew(options, client, input); })
+      .status();
+}
+
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop) {
-  return AwaitTopics(RoutingOptions(options), stop, [&](rd_kafka_t* client) {
-    return EnsureTopic(options, client, "repartition", RepartitionTopic(options),
-                       [&](const TopicFacts& input) { return ConfigIfNew(options, client, input); })
-        .status();
-  });
+  return AwaitTopics(RoutingOptions(options, options.input), stop,
+                     [&](rd_kafka_t* client) { return EnsureRepartitionTopicOnce(options, client); });
 }
 
 absl::Status MayCreateRepartitionTopic(const DaemonOptions& options, rd_kafka_t* client,
@@ -100,16 +110,18 @@ absl::Status MayCreateRepartitionTopic(const DaemonOptions& options, rd_kafka_t*
 absl::StatusOr<LogTrimmer> LogTrimmer::Create(const DaemonOptions& judging) {
   auto client = BaseConfig(judging).MakeProducer();
   if (!client.ok()) return client.status();
-  return LogTrimmer(judging.input, *std::move(client));
+  return LogTrimmer(*std::move(client));
 }
 
-void LogTrimmer::Trim(const std::vector<LaneReport>& lanes) {
+void LogTrimmer::Trim(const Flows& flows, const std::vector<LaneReport>& lanes) {
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
   for (const LaneReport& lane : lanes) {
     for (const PartitionReport& partition : lane.partitions) {
+      if (flows.at(partition.flow).options.routed_from.empty()) continue;  // it is not lethe's
       const int64_t offset = partition.restart;
-      if (offset <= 0 || offset <= trimmed_[partition.partition]) continue;
-      rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), partition.partition)->offset = offset;
+      if (offset <= 0 || offset <= trimmed_[{partition.topic, partition.partition}]) continue;
+      rd_kafka_topic_partition_list_add(list.get(), partition.topic.c_str(), partition.partition)->offset =
+          offset;
     }
   }
   if (list->cnt == 0) return;
@@ -120,6 +132,7 @@ void LogTrimmer::Trim(const std::vector<LaneReport>& lanes) {
   });
   if (event == nullptr) return;  // done or not: it is asked again
   rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+  std::string refused = list->elems[0].topic;
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
     const rd_kafka_topic_partition_list_t* done =
         rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()));
@@ -127,13 +140,15 @@ void LogTrimmer::Trim(const std::vector<LaneReport>& lanes) {
       const rd_kafka_topic_partition_t& element = done->elems[i];
       if (element.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
         code = element.err;
+        refused = element.topic;
       } else {
-        trimmed_[element.partition] = std::max(trimmed_[element.partition], element.offset);
+        int64_t& below = trimmed_[{element.topic, element.partition}];
+        below = std::max(below, element.offset);
       }
     }
   }
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR || std::exchange(complained_, true)) return;
-  spdlog::warn("{}: cannot delete records that no restart needs, so the topic grows: {}", topic_,
+  spdlog::warn("{}: cannot delete records that no restart needs, so the topic grows: {}", refused,
                rd_kafka_err2str(code));
 }
 

@@ -20,6 +20,7 @@
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/report/report.h"
+#include "src/pipeline/task/flow.h"
 
 namespace lethe::kafka {
 
@@ -33,30 +34,32 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
 // long after it was sent.
 TopicConfig RepartitionConfig(const TopicFacts& input);
 
-// Creates the repartition topic if it is missing, with the input's partitions and replicas. It never gets
-// more partitions, since the route of an id must not change. Waits for a broker that is away (Cancelled on
-// stop). NotFound: the input does not exist, or LostWithTopic().
+// Creates the repartition topic if it is missing, with the input's partitions and replicas; of several
+// inputs, with the most of them. It never gets more partitions, since the route of an id must not change.
+// NotFound: an input does not exist, or LostWithTopic(). `client` is of the routers' group.
+absl::Status EnsureRepartitionTopicOnce(const DaemonOptions& options, rd_kafka_t* client);
+// Waits for a broker that is away (Cancelled on stop).
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop);
 
 // Whether this user may create the missing topic; creates nothing.
 absl::Status MayCreateRepartitionTopic(const DaemonOptions& options, rd_kafka_t* client,
                                        const TopicFacts& input);
 
-// Deletes records of the repartition topic that no rebuild of a filter needs: it has no retention by time.
+// Deletes records of repartition topics that no rebuild of a filter needs: they have no retention by time.
 // Not thread-safe.
 class LogTrimmer {
  public:
   static absl::StatusOr<LogTrimmer> Create(const DaemonOptions& judging);
 
-  // Waits two seconds for the broker at most. Logs the first failure; the next call tries again.
-  void Trim(const std::vector<LaneReport>& lanes);
+  // `lanes` judge `flows`, of which some may be routed: of the others nothing is deleted. Waits two seconds
+  // for the broker at most. Logs the first failure; the next call tries again.
+  void Trim(const Flows& flows, const std::vector<LaneReport>& lanes);
 
  private:
-  LogTrimmer(std::string topic, ClientPtr client) : topic_(std::move(topic)), client_(std::move(client)) {}
+  explicit LogTrimmer(ClientPtr client) : client_(std::move(client)) {}
 
-  std::string topic_;
   ClientPtr client_;
-  std::map<int32_t, int64_t> trimmed_;  // by partition: everything below is deleted
+  std::map<std::pair<std::string, int32_t>, int64_t> trimmed_;  // everything below is deleted
   bool complained_ = false;
 };
 

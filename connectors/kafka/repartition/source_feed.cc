@@ -19,11 +19,9 @@ constexpr absl::Duration kAskTimeout = absl::Seconds(2);
 
 }  // namespace
 
-SourceFeed::SourceFeed(const DaemonOptions& routing, int32_t partitions, RoutedSources& sources,
-                       std::function<std::vector<int32_t>()> owned, const StopFlag& stop)
-    : options_(routing), sources_(sources), owned_(std::move(owned)), stop_(stop), partitions_(partitions) {
-  // Before the lanes: what no one has spoken of holds the others.
-  sources_.SetCount(partitions_);
+SourceFeed::SourceFeed(const DaemonOptions& routing, const Flows& flows,
+                       std::function<std::vector<int32_t>(int32_t flow)> owned, const StopFlag& stop)
+    : options_(routing), flows_(flows), owned_(std::move(owned)), stop_(stop) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -31,49 +29,65 @@ void SourceFeed::Run() {
   absl::Time next_ask = absl::InfinitePast();
   while (!stop_.WaitFor(kAskSoonEvery)) {
     const bool is_due = SteadyNow() >= next_ask;
-    if (!sources_.TakeAskSoon() && !is_due) continue;
-    sources_.SetAnswered(Ask(is_due).ok());
+    std::map<RoutedSources*, std::vector<const Flow*>> asked;
+    for (int32_t number = 0; number < flows_.size(); ++number) {
+      asked[flows_.at(number).sources].push_back(&flows_.at(number));
+    }
+    for (const auto& [sources, flows] : asked) {
+      if (!sources->TakeAskSoon() && !is_due) continue;
+      absl::Status answered;
+      for (const Flow* flow : flows) answered.Update(Ask(*flow, is_due));
+      sources->SetAnswered(answered.ok());
+    }
     if (is_due) next_ask = SteadyNow() + kAskEvery;
   }
 }
 
-absl::Status SourceFeed::Ask(bool with_count) {
-  if (client_ == nullptr) {
-    // With the records that a hanging transaction holds back: they are still to come.
-    ClientConfig config = ReaderConfig(options_, "read_uncommitted");
-    errors_.Watch(config);
-    auto client = config.MakeConsumer();
-    if (!client.ok()) return client.status();
-    client_ = *std::move(client);
-  }
+absl::Status SourceFeed::Connect() {
+  if (client_ != nullptr) return absl::OkStatus();
+  // With the records that a hanging transaction holds back: they are still to come.
+  ClientConfig config = ReaderConfig(options_, "read_uncommitted");
+  errors_.Watch(config);
+  auto client = config.MakeConsumer();
+  if (!client.ok()) return client.status();
+  client_ = *std::move(client);
+  return absl::OkStatus();
+}
+
+absl::Status SourceFeed::Ask(const Flow& flow, bool with_count) {
+  if (absl::Status connected = Connect(); !connected.ok()) return connected;
   errors_.Last(client_.get()).IgnoreError();  // what the lanes meet, too, and say
+  const std::string& input = flow.options.input;
   const auto timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(kAskTimeout));
+  int32_t& partitions = partitions_.try_emplace(flow.number, flow.topics.partitions).first->second;
   if (with_count) {
-    const auto count = CountPartitions(client_.get(), options_.input, timeout_ms);
+    const auto count = CountPartitions(client_.get(), input, timeout_ms);
     if (!count.ok()) return count.status();
-    partitions_ = std::max(partitions_, *count);
-    sources_.SetCount(partitions_);
+    partitions = std::max(partitions, *count);
+    flow.sources->SetCount(flow.number, partitions);
   }
-  std::vector<int32_t> all(static_cast<size_t>(partitions_));
+  std::vector<int32_t> all(static_cast<size_t>(partitions));
   std::iota(all.begin(), all.end(), 0);
-  const auto ends = AskEnds(client_.get(), options_.input, all, kAskTimeout);
+  const auto ends = AskEnds(client_.get(), input, all, kAskTimeout);
   if (!ends.ok()) return ends.status();
-  sources_.PutEnds(*ends, SteadyNow());
-  const auto committed = AskCommitted(client_.get(), options_.input, partitions_);
+  std::map<TopicPartition, int64_t> told;
+  for (const auto& [partition, end] : *ends) told[{flow.number, partition}] = end;
+  flow.sources->PutEnds(told, SteadyNow());
+  const auto committed = AskCommitted(client_.get(), input, partitions);
   if (!committed.ok()) return committed.status();
-  std::vector<int32_t> owned = owned_();
+  std::vector<int32_t> owned = owned_(flow.number);
   std::sort(owned.begin(), owned.end());
   const absl::Time latest = absl::Now() + options_.max_future;
-  std::map<int32_t, SourceState> others;
+  std::map<TopicPartition, SourceState> others;
   for (const int32_t id : all) {
     if (std::binary_search(owned.begin(), owned.end(), id)) continue;
     const CommittedOffset& each = (*committed)[static_cast<size_t>(id)];
     const auto end = ends->find(id);
-    others[id] =
+    others[{flow.number, id}] =
         CommittedState(std::max<int64_t>(each.offset, 0), each.metadata,
                        end == ends->end() ? std::numeric_limits<int64_t>::max() : end->second, latest);
   }
-  sources_.Put(others, SteadyNow());
+  flow.sources->Put(others, SteadyNow());
   return absl::OkStatus();
 }
 

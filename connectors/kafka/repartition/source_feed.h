@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <set>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/output/source_pace.h"
+#include "src/pipeline/task/flow.h"
 
 namespace lethe::kafka {
 
@@ -24,10 +25,10 @@ namespace lethe::kafka {
 // its end was there.
 class SourceFeed {
  public:
-  // `routing` are the routers' options. `owned` returns the partitions of this process, whose lanes speak for
-  // themselves. All outlive the feed.
-  SourceFeed(const DaemonOptions& routing, int32_t partitions, RoutedSources& sources,
-             std::function<std::vector<int32_t>()> owned, const StopFlag& stop);
+  // `routing` are the options of all routers, and `flows` theirs. `owned` returns the partitions of a flow in
+  // this process, whose lanes speak for themselves. All outlive the feed.
+  SourceFeed(const DaemonOptions& routing, const Flows& flows,
+             std::function<std::vector<int32_t>(int32_t flow)> owned, const StopFlag& stop);
   // After the stop.
   ~SourceFeed() { thread_.join(); }
   SourceFeed(const SourceFeed&) = delete;
@@ -35,14 +36,15 @@ class SourceFeed {
 
  private:
   void Run();
+  absl::Status Connect();
   // `with_count`: partitions may have been added.
-  absl::Status Ask(bool with_count);
+  absl::Status Ask(const Flow& flow, bool with_count);
 
   const DaemonOptions& options_;
-  RoutedSources& sources_;
-  const std::function<std::vector<int32_t>()> owned_;
+  const Flows& flows_;
+  const std::function<std::vector<int32_t>(int32_t flow)> owned_;
   const StopFlag& stop_;
-  int32_t partitions_;
+  std::map<int32_t, int32_t> partitions_;  // of each flow
   ClientErrors errors_;
   ClientPtr client_;
   std::thread thread_;

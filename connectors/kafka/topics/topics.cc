@@ -195,7 +195,7 @@ absl::StatusOr<int32_t> EnsureTopic(
   const auto partitions = CountPartitions(client, name, kCreateTimeoutMs);
   if (partitions.ok()) return partitions;
   if (!absl::IsNotFound(partitions.status())) return WithGrant(role, name, partitions.status());
-  const auto input = DescribeInput(options, client);
+  const auto input = DescribeInputs(options, options.inputs(), client);
   if (!input.ok()) return input.status();
   const auto config = config_for(*input);
   if (!config.ok()) return config.status();
@@ -205,8 +205,24 @@ absl::StatusOr<int32_t> EnsureTopic(
   return input->partitions;
 }
 
-absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client) {
-  return DescribeAs(options, "input", options.input, 1, client);
+absl::StatusOr<TopicFacts> DescribeInputs(const DaemonOptions& options, const std::vector<std::string>& names,
+                                          rd_kafka_t* client) {
+  absl::StatusOr<TopicFacts> all;
+  for (const std::string& name : names) {
+    auto topic = DescribeAs(options, "input", name, 1, client);
+    if (!topic.ok()) return topic;
+    if (!all.ok()) {
+      all = *std::move(topic);
+      continue;
+    }
+    all->partitions = std::max(all->partitions, topic->partitions);
+    all->replicas = std::max(all->replicas, topic->replicas);
+    all->may_be_described = all->may_be_described && topic->may_be_described;
+    if (topic->max_message_bytes() > all->max_message_bytes()) {
+      all->config["max.message.bytes"] = absl::StrCat(topic->max_message_bytes());
+    }
+  }
+  return all;
 }
 
 absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client) {
@@ -220,7 +236,11 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_
     if (creates_it && absl::IsNotFound(asked)) asked = absl::OkStatus();
   };
   describe("input", options.input, 1, topics.input);
-  if (asked.ok() && !options.routed_from.empty()) describe("input", options.routed_from, 1, topics.origin);
+  if (asked.ok() && !options.routed_from.empty()) {
+    auto origin = DescribeInputs(options, options.routed_from, client);
+    asked = origin.status();
+    if (origin.ok()) topics.origin = *std::move(origin);
+  }
   const int32_t partitions = topics.with_places().partitions;
   if (asked.ok()) describe("output", options.output, partitions, topics.output);
   for (const CounterOptions& each : options.counters) {

@@ -104,7 +104,9 @@ absl::StatusOr<int32_t> EnsureTopic(
     const std::function<absl::StatusOr<TopicConfig>(const TopicFacts& input)>& config_for);
 
 // DescribeTopic() with errors that name the topic's role and the remedy.
-absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client);
+// Of several inputs, the most that any of them has or takes.
+absl::StatusOr<TopicFacts> DescribeInputs(const DaemonOptions& options, const std::vector<std::string>& names,
+                                          rd_kafka_t* client);
 absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client);
 
 }  // namespace lethe::kafka

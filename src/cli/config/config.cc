@@ -138,6 +138,8 @@ class Assembler {
   absl::Status CheckNames() const;
   absl::Status CheckTopics() const;
   absl::Status CheckDivert() const;
+  // Several inputs are one scope.
+  absl::Status CheckMerged();
   absl::Status CheckScope() const;
   absl::Status CheckStage() const;
   absl::Status CheckSchemas();
@@ -459,8 +461,10 @@ absl::Status Assembler::CheckTopics() const {
     std::string place;
   };
   std::vector<Topic> topics;
-  for (const auto& [key, name] : {std::pair("input", &daemon.input),
-                                  {"output", &daemon.output},
+  for (const std::string& input : daemon.inputs()) {
+    topics.push_back({"input", input, given_.find("input")->second.place});
+  }
+  for (const auto& [key, name] : {std::pair("output", &daemon.output),
                                   {"divert", &daemon.divert},
                                   {"snapshots.to", &daemon.snapshots.topic}}) {
     if (!name->empty()) topics.push_back({key, *name, given_.find(key)->second.place});
@@ -499,14 +503,28 @@ absl::Status Assembler::CheckDivert() const {
   return absl::OkStatus();
 }
 
+absl::Status Assembler::CheckMerged() {
+  if (config_.daemon.merged.empty()) return absl::OkStatus();
+  const auto scope = given_.find("scope");
+  if (scope != given_.end() && config_.daemon.scope == Scope::kPartition) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        scope->second.place, ": several inputs need scope: topic, which is their default; delete scope"));
+  }
+  config_.daemon.scope = Scope::kTopic;
+  return absl::OkStatus();
+}
+
 // The group's name is part of the name of a topic then.
 absl::Status Assembler::CheckScope() const {
-  if (config_.daemon.scope != Scope::kTopic || IsTopicName(RepartitionTopic(config_.daemon))) {
+  const DaemonOptions& daemon = config_.daemon;
+  if (daemon.scope != Scope::kTopic || IsPattern(daemon.input) || IsTopicName(RepartitionTopic(daemon))) {
     return absl::OkStatus();
   }
+  const auto given = given_.find("scope");
   return absl::InvalidArgumentError(
-      absl::StrCat(given_.find("scope")->second.place, ": topic needs an internal topic, and \"",
-                   RepartitionTopic(config_.daemon),
+      absl::StrCat((given == given_.end() ? given_.find("input") : given)->second.place,
+                   given == given_.end() ? ": scope: topic" : ": topic", " needs an internal topic, and \"",
+                   RepartitionTopic(daemon),
                    "\" is not a topic name; choose a shorter group, of letters, digits, '.', '_' and '-'"));
 }
 
@@ -548,6 +566,7 @@ absl::StatusOr<RunConfig> Assembler::Finish() {
     if (absl::Status status = CheckNames(); !status.ok()) return status;
   }
   if (absl::Status status = CheckTopics(); !status.ok()) return status;
+  if (absl::Status status = CheckMerged(); !status.ok()) return status;
   if (absl::Status status = CheckDivert(); !status.ok()) return status;
   if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
   if (absl::Status status = CheckStage(); !status.ok()) return status;
@@ -558,7 +577,10 @@ absl::StatusOr<RunConfig> Assembler::Finish() {
     config_.texts[given->first] = given->second.value.text;
   }
   config_.fingerprint = FingerprintOf(config_);
-  if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
+  if (config_.daemon.group.empty()) {
+    const bool is_merged = !config_.daemon.merged.empty();
+    config_.daemon.group = absl::StrCat("lethe-", is_merged ? config_.daemon.output : config_.daemon.input);
+  }
   if (absl::Status status = CheckScope(); !status.ok()) return status;
   // A name that was given is meant to be unique in the group; two hosts of one name are not.
   if (!config_.daemon.instance.empty() && !given_.contains("static_membership")) {
@@ -593,11 +615,6 @@ absl::StatusOr<RunConfig> Assembler::FinishTopics() {
     }
     absl::StatusOr<RunConfig> finished = one.Finish();
     if (!finished.ok()) return finished.status();
-    if (finished->daemon.scope == Scope::kTopic) {
-      return absl::InvalidArgumentError(absl::StrCat(one.given_.find("scope")->second.place,
-                                                     ": topic is for a single input; run another lethe for ",
-                                                     finished->daemon.input));
-    }
     for (const EffectiveValue& value : one.Effective()) {
       const bool is_own = absl::c_any_of(topics_[i], [&](const ConfigEntry& entry) {
         return entry.Path() == absl::StrCat(kTopics, "[", i, "].", value.key);

@@ -56,6 +56,15 @@ struct MapPlace {
 absl::Status Flatten(const std::string& name, const MapPlace& place, const YAML::Node& map,
                      std::vector<ConfigEntry>& entries);
 
+// The key of which a list is another way to write NAME,NAME.
+constexpr absl::string_view kInput = "input";
+
+bool IsListOfTexts(const YAML::Node& node) {
+  return node.IsSequence() && std::all_of(node.begin(), node.end(), [](const YAML::Node& each) {
+           return ShapeOf(each) == ConfigEntry::Shape::kText;
+         });
+}
+
 // What is in a list at the top level, or at that of a topic.
 absl::Status FlattenItems(const std::string& name, const MapPlace& place, const ConfigEntry& of,
                           const YAML::Node& list, std::vector<ConfigEntry>& entries) {
@@ -93,6 +102,12 @@ absl::Status Flatten(const std::string& name, const MapPlace& place, const YAML:
     entry.shape = ShapeOf(pair.second);
     entry.line = line;
     if (entry.shape == ConfigEntry::Shape::kText) entry.text = pair.second.Scalar();
+    if (place.section.empty() && entry.key == kInput && IsListOfTexts(pair.second)) {
+      entry.shape = ConfigEntry::Shape::kText;
+      for (const YAML::Node& each : pair.second) {
+        absl::StrAppend(&entry.text, entry.text.empty() ? "" : ",", each.Scalar());
+      }
+    }
     const auto [earlier, is_new] = lines.emplace(entry.key, line);
     if (!is_new) {
       return ErrorAt(name, line,

@@ -68,8 +68,11 @@ topics:
   - input: ^clicks\.(.+)$
     output: clicks-unique.$1
     id: header:event-id
+  - input: [payments-a, payments-b]
+    output: payments
 ```
 
+- A list as `input` merges topics: an event that comes by both passes once. It implies `scope: topic`.
 - An `input` that begins with `^` is a pattern, a POSIX extended regular expression. `$1` to `$9` in `output`, `divert` and outputs of counters are its groups. New topics join within ten seconds.
 - A topic with an entry by name does not follow a pattern. No pattern takes internal topics, or a name that has the form of an output.
 - lethe refuses, with both names: a topic that two patterns match, two inputs with one output, an output that is an input.
@@ -139,6 +142,9 @@ std::string SchemaOf(const Setting<Options>& setting) {
     return absl::StrCat(
         R"("anyOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[0-9]+([KMGT]iB|[kKMGT]?B)?$"},)",
         kVariable, "]");
+  }
+  if (absl::StartsWith(setting.type, "TOPIC[")) {
+    return R"("anyOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}])";
   }
   // YAML 1.1 takes off for false.
   if (absl::EndsWith(setting.type, "|off")) return R"("type":["string","boolean"])";

@@ -94,8 +94,15 @@ constexpr Setting<RunConfig> kSettings[] = {
      [](absl::string_view text, RunConfig& config) {
        return StoreText(text, "expected one or more brokers, such as localhost:9092", config.daemon.brokers);
      }},
-    {"input", "TOPIC", "", true, "Input topic", "orders",
-     [](absl::string_view text, RunConfig& config) { return StoreInput(text, config.daemon.input); }},
+    {"input", "TOPIC[,TOPIC...]", "", true,
+     "Input topic. Several, or a list of them, are merged: an event that comes by more than one passes once "
+     "(with scope: topic)",
+     "orders", [](absl::string_view text, RunConfig& config) { return StoreInput(text, config.daemon); }},
+    {"input_header", "NAME", "", false, "Header of output records that names the input of the record",
+     "source",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreText(text, "expected the name of a header", config.daemon.input_header);
+     }},
     {"output", "TOPIC", "", true, "Output topic for unique records; it must exist", "orders-unique",
      [](absl::string_view text, RunConfig& config) { return StoreTopicForm(text, config.daemon.output); }},
     {"id", "FIELD[+FIELD...]", "", true,
@@ -373,6 +380,7 @@ absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }
 
 bool IsTopicSetting(absl::string_view key) {
   constexpr absl::string_view kKeys[] = {"input",
+                                         "input_header",
                                          "output",
                                          "id",
                                          "scope",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -146,9 +147,23 @@ absl::Status StoreTopic(absl::string_view text, std::string& target) {
   return absl::OkStatus();
 }
 
-absl::Status StoreInput(absl::string_view text, std::string& target) {
-  if (!IsPattern(text)) return StoreTopic(text, target);
-  target = std::string(text);
+absl::Status StoreInput(absl::string_view text, DaemonOptions& target) {
+  target.merged.clear();
+  if (IsPattern(text)) {
+    target.input = std::string(text);
+    return absl::OkStatus();
+  }
+  const std::vector<absl::string_view> names = absl::StrSplit(text, ',');
+  if (absl::Status status = StoreTopic(names.front(), target.input); !status.ok() || names.size() == 1) {
+    return status;
+  }
+  for (const absl::string_view name : names) {
+    if (IsPattern(name)) return BadValue(text, "a pattern cannot be merged with other inputs");
+    if (absl::c_linear_search(target.merged, name)) {
+      return BadValue(text, absl::StrCat("\"", name, "\" comes twice"));
+    }
+    if (absl::Status status = StoreTopic(name, target.merged.emplace_back()); !status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 

@@ -94,8 +94,9 @@ absl::Status StoreText(absl::string_view text, absl::string_view expected, std::
 // Kafka's own rule for the names of topics.
 bool IsTopicName(absl::string_view text);
 absl::Status StoreTopic(absl::string_view text, std::string& target);
-// Those of `topics` may also be a pattern, and names with $1 to $9 for its groups (TopicList).
-absl::Status StoreInput(absl::string_view text, std::string& target);
+// Those of `topics` may also be a pattern, and names with $1 to $9 for its groups (TopicList). Several names,
+// with commas, are merged.
+absl::Status StoreInput(absl::string_view text, DaemonOptions& target);
 absl::Status StoreTopicForm(absl::string_view text, std::string& target);
 
 // A flag without a value.

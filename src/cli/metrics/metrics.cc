@@ -242,7 +242,7 @@ void AddProcess(const DaemonReport& report, const MetricsOptions& options,
   for (const TopicReport& topic : report.topics) {
     AddSample(1,
               {{"group", report.group},
-               {"input", report.routing_input.empty() ? topic.input : report.routing_input},
+               {"input", topic.origin()},
                {"output", topic.output},
                {"member", report.instance},
                {"engine", std::string(topic.engine)},

@@ -192,11 +192,15 @@ Json LaneJson(const LaneReport& lane) {
 // Of the router of scope: topic. Its counts are of records that did not reach the deduplicator, except the
 // routed ones.
 Json RoutingPartitionJson(const PartitionReport& partition, int lane) {
-  return {
-      {"partition", partition.partition},          {"lane", lane},
-      {"phase", PhaseName(partition.phase)},       {"problem", partition.problem},
-      {"committed_offset", partition.committed},   {"lag_records", partition.lag()},
-      {"routed_records", partition.counts.unique}, {"undeliverable_records", partition.counts.undeliverable}};
+  return {{"topic", partition.topic},
+          {"partition", partition.partition},
+          {"lane", lane},
+          {"phase", PhaseName(partition.phase)},
+          {"problem", partition.problem},
+          {"committed_offset", partition.committed},
+          {"lag_records", partition.lag()},
+          {"routed_records", partition.counts.unique},
+          {"undeliverable_records", partition.counts.undeliverable}};
 }
 
 using ByPartition = std::vector<std::pair<std::pair<absl::string_view, int32_t>, Json>>;  // topic and number
@@ -210,7 +214,7 @@ Json Sorted(ByPartition partitions) {
 }
 
 void AddRouting(const DaemonReport& report, Json* json) {
-  if (report.routing_input.empty()) return;
+  if (report.routing_lanes.empty()) return;
   Json lanes = Json::array();
   ByPartition partitions;
   for (const LaneReport& lane : report.routing_lanes) {
@@ -220,7 +224,6 @@ void AddRouting(const DaemonReport& report, Json* json) {
           {{partition.topic, partition.partition}, RoutingPartitionJson(partition, lane.lane)});
     }
   }
-  (*json)["routing_input"] = report.routing_input;
   (*json)["routing_lanes"] = std::move(lanes);
   (*json)["routing_partitions"] = Sorted(std::move(partitions));
 }
@@ -281,6 +284,7 @@ Json TopicsJson(const DaemonReport& report) {
   for (const TopicReport& topic : report.topics) {
     const TopicSum& sum = sums[topic.input];
     topics.push_back({{"input", topic.input},
+                      {"origin", topic.origin()},
                       {"output", topic.output},
                       {"engine", topic.engine},
                       {"horizon_seconds", Seconds(topic.horizon)},

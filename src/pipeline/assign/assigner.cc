@@ -66,18 +66,25 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
 absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const AskCommittedOf& ask) {
   if (options.routes) return absl::OkStatus();
   const bool is_routed = !options.routed_from.empty();
-  const std::string other = is_routed ? options.routed_from : RepartitionTopic(options);
-  const auto committed = ask(other, partitions);
-  if (!committed.ok()) return absl::IsUnavailable(committed.status()) ? committed.status() : absl::OkStatus();
-  for (const CommittedOffset& each : *committed) {
-    if (each.offset < 0 || absl::IsNotFound(CommitMetadata::Parse(each.metadata).status())) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("group ", options.group,
-                     " has judged with scope: ", ScopeName(is_routed ? Scope::kPartition : Scope::kTopic),
-                     " so far: with another scope it would write the same records again. Use another group "
-                     "or the former scope, or delete the group's offsets to start over: "
-                     "kafka-consumer-groups.sh --delete-offsets --group ",
-                     options.group, " --topic ", other));
+  std::vector<std::string> others = options.routed_from;
+  if (!is_routed) {
+    DaemonOptions merged = options;
+    merged.merged = {options.input};
+    others = {RepartitionTopic(options), RepartitionTopic(merged)};
+  }
+  for (const std::string& other : others) {
+    const auto committed = ask(other, partitions);
+    if (absl::IsUnavailable(committed.status())) return committed.status();
+    if (!committed.ok()) continue;
+    for (const CommittedOffset& each : *committed) {
+      if (each.offset < 0 || absl::IsNotFound(CommitMetadata::Parse(each.metadata).status())) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "group ", options.group, " has judged ", other,
+          " so far: with another scope, or with inputs merged or not, it would write the same records again. "
+          "Use another group or the former scope and inputs, or delete the group's offsets to start over: "
+          "kafka-consumer-groups.sh --delete-offsets --group ",
+          options.group, " --topic ", other));
+    }
   }
   return absl::OkStatus();
 }

@@ -93,7 +93,10 @@ using Property = std::pair<std::string, std::string>;
 
 struct DaemonOptions {
   std::string brokers;  // bootstrap.servers
-  std::string input;
+  std::string input;    // of several, the first
+  // Inputs that are merged: the same events come by several ways. Empty: there is one.
+  std::vector<std::string> merged;
+  std::string input_header;  // of output records: the input that they came from; empty: none
   std::string output;
   std::string group;
   std::string instance;  // stable, and unique in the group
@@ -124,17 +127,26 @@ struct DaemonOptions {
   std::vector<Property> properties;
 
   // Set for the two halves of Scope::kTopic (stage_options.h), not by the user.
-  bool routes = false;                 // the router: copies the input to the output by id
-  std::string routed_from;             // the deduplicator: the topic from which the input was routed
-  std::vector<std::string> routed_to;  // the router: topics where records get their partition back
+  bool routes = false;                   // the router: copies the input to the output by id
+  std::vector<std::string> routed_from;  // the deduplicator: the topics from which the input was routed
+  std::vector<std::string> routed_to;    // the router: topics where records get their partition back
   // The router: how far a source partition may be ahead of the slowest one that has records to read, by the
   // records' timestamps. Infinite: as far as it likes.
   absl::Duration lead = absl::InfiniteDuration();
   // The router: a source partition that holds others, and stands still for this long, is not waited for.
   absl::Duration source_patience = absl::Minutes(1);
 
-  // The input, or the topic from which it was routed.
-  const std::string& origin() const { return routed_from.empty() ? input : routed_from; }
+  // Where both stages are meant: all that are merged.
+  std::vector<std::string> inputs() const {
+    const bool is_of_one_stage = routes || !routed_from.empty();
+    return merged.empty() || is_of_one_stage ? std::vector<std::string>{input} : merged;
+  }
+  // What totals name as their topic: the input, or the topic from which it was routed; of merged inputs,
+  // whose list may grow, the output.
+  const std::string& origin() const {
+    if (!merged.empty()) return output;
+    return routed_from.empty() ? input : routed_from.front();
+  }
   // The fields to read of each judged record.
   RecordSpec RecordAndCounters() const {
     RecordSpec spec = record;

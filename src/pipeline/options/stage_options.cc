@@ -7,12 +7,16 @@
 namespace lethe {
 
 std::string RepartitionTopic(const DaemonOptions& options) {
-  return absl::StrCat(options.group, "-", options.input, "-repartition");
+  return absl::StrCat(options.group, "-", options.merged.empty() ? options.input : options.output,
+                      "-repartition");
 }
 
-DaemonOptions RoutingOptions(const DaemonOptions& options) {
+std::string RoutingGroup(const DaemonOptions& options) { return absl::StrCat(options.group, "-repartition"); }
+
+DaemonOptions RoutingOptions(const DaemonOptions& options, const std::string& input) {
   DaemonOptions routing = options;
-  routing.group = absl::StrCat(options.group, "-repartition");
+  routing.input = input;
+  routing.group = RoutingGroup(options);
   routing.output = RepartitionTopic(options);
   routing.routes = true;
   routing.routed_to = {options.output, options.divert};
@@ -34,7 +38,7 @@ Policies RoutingPolicies(const Policies& policies) {
 DaemonOptions JudgingOptions(const DaemonOptions& options) {
   DaemonOptions judging = options;
   judging.input = RepartitionTopic(options);
-  judging.routed_from = options.input;
+  judging.routed_from = options.inputs();
   // A record may come to the repartition topic a lead early, and its copy a lead late.
   judging.stage.horizon = options.stage.horizon + 2 * LeadOf(options.stage.horizon);
   judging.start = Start::kEarliest;  // `start` applies to the input, for the routers
@@ -43,6 +47,9 @@ DaemonOptions JudgingOptions(const DaemonOptions& options) {
 
 std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
   std::vector<std::string> topics = {options.output};
+  if (options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {
+    topics.push_back(RepartitionTopic(options));
+  }
   for (const CounterOptions& counter : options.counters) topics.push_back(counter.output);
   if (!options.divert.empty()) topics.push_back(options.divert);
   return topics;

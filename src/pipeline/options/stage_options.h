@@ -1,10 +1,10 @@
-// Ids that are unique in the whole topic (`scope: topic`): routers copy the input, exactly once, to a topic
-// of lethe's own, by the hash of the id, so that all copies of an id are in one partition. Deduplicators
-// judge that topic.
+// Ids that are unique in the whole topic (`scope: topic`), or in several: routers copy each input, exactly
+// once, to a topic of lethe's own, by the hash of the id, so that all copies of an id are in one partition.
+// Deduplicators judge that topic.
 //
 // Routers are lanes that judge nothing, with the same transactions, rebalances and refusals. A routed record
 // keeps its key, value, timestamp and headers, and gets two more headers, which the deduplicator removes: its
-// partition and offset in the input.
+// partition and offset in the input. Of merged inputs it gets a third one, with the input's name.
 #ifndef LETHE_SRC_PIPELINE_OPTIONS_STAGE_OPTIONS_H_
 #define LETHE_SRC_PIPELINE_OPTIONS_STAGE_OPTIONS_H_
 
@@ -15,18 +15,20 @@
 
 namespace lethe {
 
-// GROUP-INPUT-repartition.
+// GROUP-INPUT-repartition; of merged inputs, whose list may change, GROUP-OUTPUT-repartition.
 std::string RepartitionTopic(const DaemonOptions& options);
 
-// The options of the routers, in a group of their own (GROUP-repartition), and of the deduplicators.
-DaemonOptions RoutingOptions(const DaemonOptions& options);
+// GROUP-repartition: the routers' own.
+std::string RoutingGroup(const DaemonOptions& options);
+// The options of the routers of one of the inputs, and of the deduplicators.
+DaemonOptions RoutingOptions(const DaemonOptions& options, const std::string& input);
 DaemonOptions JudgingOptions(const DaemonOptions& options);
 // How far a source partition may be ahead of the slowest one, for this horizon.
 absl::Duration LeadOf(absl::Duration horizon);
 // The policies that apply to routers.
 Policies RoutingPolicies(const Policies& policies);
 
-// All topics of a transaction.
+// All topics that are written, also the one between the two stages where the options are of both.
 std::vector<std::string> WrittenTopics(const DaemonOptions& options);
 
 // The topics whose records keep the partition of the input, here or in the next stage. A record whose

@@ -78,8 +78,17 @@ bool RepeatsTooOften(absl::string_view pattern) {
 std::string Clash(const DaemonOptions& later, const DaemonOptions& earlier) {
   const std::vector<std::string> written = WrittenTopics(later);
   const std::vector<std::string> before = WrittenTopics(earlier);
+  const auto reads = [](const DaemonOptions& options, const std::string& topic) {
+    const std::vector<std::string> inputs = options.inputs();
+    return std::find(inputs.begin(), inputs.end(), topic) != inputs.end();
+  };
+  for (const std::string& input : later.inputs()) {
+    if (!reads(earlier, input)) continue;
+    return absl::StrCat(input, " -> ", later.output, ": the input is also that of ", earlier.output,
+                        "; delete one of the two entries");
+  }
   for (const std::string& topic : written) {
-    if (topic == earlier.input) {
+    if (reads(earlier, topic)) {
       return absl::StrCat(later.input, " -> ", topic, ": lethe reads ", topic, " and writes it to ",
                           earlier.output, "; no output may be an input");
     }
@@ -90,9 +99,10 @@ std::string Clash(const DaemonOptions& later, const DaemonOptions& earlier) {
                           " is written to it, too; give each input an output of its own");
     }
   }
-  if (std::find(before.begin(), before.end(), later.input) != before.end()) {
-    return absl::StrCat(later.input, " -> ", later.output, ": lethe writes ", later.input, " from ",
-                        earlier.input, "; no output may be an input");
+  for (const std::string& input : later.inputs()) {
+    if (std::find(before.begin(), before.end(), input) == before.end()) continue;
+    return absl::StrCat(input, " -> ", later.output, ": lethe writes ", input, " from ", earlier.input,
+                        "; no output may be an input");
   }
   return "";
 }
@@ -110,6 +120,8 @@ absl::StatusOr<TopicList> TopicList::Create(std::vector<DaemonOptions> entries) 
                                                      "; delete one of the two entries"));
     }
     list.own_.insert(options.snapshots.topic);
+    if (options.scope == Scope::kTopic && !IsPattern(options.input))
+      list.own_.insert(RepartitionTopic(options));
     if (IsPattern(options.input)) {
       if (absl::Status status = list.AddPattern(options); !status.ok()) return status;
       continue;
@@ -220,8 +232,10 @@ TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
   std::set<const Pattern*> matched;
   std::vector<std::string> candidates;
   for (const std::string& topic : existing) {
-    const bool is_named = std::any_of(named_.begin(), named_.end(),
-                                      [&](const DaemonOptions& options) { return options.input == topic; });
+    const bool is_named = std::any_of(named_.begin(), named_.end(), [&](const DaemonOptions& options) {
+      const std::vector<std::string> named = options.inputs();
+      return std::find(named.begin(), named.end(), topic) != named.end();
+    });
     if (!is_named && !IsOwn(topic)) candidates.push_back(topic);
   }
   std::stable_partition(candidates.begin(), candidates.end(),

@@ -96,8 +96,13 @@ absl::Status RecordWriter::Pass(const Task& task, const JudgedRecord& record, ab
     std::erase_if(headers_, [](const auto& header) { return header.name == kVerdictHeader; });
   }
   if (!tag.empty()) headers_.push_back({kVerdictHeader, tag});
-  if (!record.route) return Copy(input, Target::Kind::kOutput, original.place.partition, place);
-  const auto from = RoutedFromHeaders({task.id.partition, input.offset});
+  if (!record.route) {
+    if (!options_.input_header.empty()) headers_.push_back({options_.input_header, original.topic});
+    return Copy(input, Target::Kind::kOutput, original.place.partition, place);
+  }
+  const bool is_merged = !options_.merged.empty();
+  const auto from = RoutedFromHeaders(
+      {task.id.partition, input.offset, is_merged ? absl::string_view(options_.input) : ""});
   for (const AddedHeader& header : from) headers_.push_back({header.name, header.value});
   return Copy(input, Target::Kind::kOutput, *record.route, place);
 }

@@ -8,6 +8,7 @@
 namespace lethe {
 namespace {
 
+constexpr char kTopicHeader[] = "lethe.routed.topic";
 constexpr char kPartitionHeader[] = "lethe.routed.partition";
 constexpr char kOffsetHeader[] = "lethe.routed.offset";
 
@@ -29,22 +30,36 @@ int32_t Route(const RecordFields& fields, const InputRecord& record, int32_t par
   return record.key ? hashed(*record.key) : record.partition % partitions;
 }
 
-std::array<AddedHeader, 2> RoutedFromHeaders(const RoutedFrom& from) {
-  return {{{kPartitionHeader, absl::StrCat(from.partition)}, {kOffsetHeader, absl::StrCat(from.offset)}}};
+std::vector<AddedHeader> RoutedFromHeaders(const RoutedFrom& from) {
+  std::vector<AddedHeader> headers;
+  if (!from.topic.empty()) headers.push_back({kTopicHeader, std::string(from.topic)});
+  headers.push_back({kPartitionHeader, absl::StrCat(from.partition)});
+  headers.push_back({kOffsetHeader, absl::StrCat(from.offset)});
+  return headers;
 }
 
-std::optional<RoutedFrom> TakeRoutedFrom(std::vector<HeaderView>& headers) {
-  if (headers.size() < 2) return std::nullopt;
+std::optional<RoutedFrom> TakeRoutedFrom(bool is_merged, std::vector<HeaderView>& headers) {
+  const size_t count = is_merged ? 3 : 2;
+  if (headers.size() < count) return std::nullopt;
   const auto partition = NumberIn(headers[headers.size() - 2], kPartitionHeader);
   const auto offset = NumberIn(headers.back(), kOffsetHeader);
   if (!partition || *partition > INT32_MAX || !offset) return std::nullopt;
-  headers.resize(headers.size() - 2);
-  return RoutedFrom{static_cast<int32_t>(*partition), *offset};
+  RoutedFrom from = {static_cast<int32_t>(*partition), *offset, {}};
+  if (is_merged) {
+    const HeaderView& topic = headers[headers.size() - count];
+    if (topic.name != kTopicHeader || !topic.value) return std::nullopt;
+    from.topic = *topic.value;
+  }
+  headers.resize(headers.size() - count);
+  return from;
 }
 
 Router::Original Router::OriginalOf(const RoutedFrom& here, std::vector<HeaderView>& headers) const {
   if (!options_.routed_from.empty()) {
-    if (const auto from = TakeRoutedFrom(headers)) return {options_.routed_from, *from};
+    const bool is_merged = !options_.merged.empty();
+    if (const auto from = TakeRoutedFrom(is_merged, headers)) {
+      return {is_merged ? from->topic : options_.routed_from.front(), *from};
+    }
   }
   return {options_.input, here};
 }

@@ -2,7 +2,6 @@
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_ROUTER_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_ROUTER_H_
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,14 +24,15 @@ struct AddedHeader {
   std::string value;
 };
 
-// The original place of a routed record, in its last two headers.
+// The original place of a routed record, in its last headers.
 struct RoutedFrom {
   int32_t partition = 0;
   int64_t offset = 0;
+  absl::string_view topic = {};  // if several are merged
 };
-std::array<AddedHeader, 2> RoutedFromHeaders(const RoutedFrom& from);
-// Removes these; nullopt, and removes nothing, if the last two headers are others.
-std::optional<RoutedFrom> TakeRoutedFrom(std::vector<HeaderView>& headers);
+std::vector<AddedHeader> RoutedFromHeaders(const RoutedFrom& from);
+// Removes these; nullopt, and removes nothing, if the last headers are others.
+std::optional<RoutedFrom> TakeRoutedFrom(bool is_merged, std::vector<HeaderView>& headers);
 
 // A worker judges its input, or it only routes it (the router), or it judges routed records (the
 // deduplicator).

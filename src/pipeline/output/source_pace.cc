@@ -57,20 +57,20 @@ bool RoutedSources::Told<T>::is_new(absl::Time now) const {
   return at >= now - kNewsAge;
 }
 
-void RoutedSources::Put(const std::map<int32_t, SourceState>& states, absl::Time now) {
+void RoutedSources::Put(const std::map<TopicPartition, SourceState>& states, absl::Time now) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [partition, state] : states) states_[partition] = {state, now};
 }
 
-void RoutedSources::SetCount(int32_t partitions) {
+void RoutedSources::SetCount(int32_t flow, int32_t partitions) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (int32_t id = 0; id < partitions; ++id) {
-    states_.try_emplace(id, Told<SourceState>{{}, absl::InfinitePast()});
+  for (int32_t partition = 0; partition < partitions; ++partition) {
+    states_.try_emplace({flow, partition}, Told<SourceState>{{}, absl::InfinitePast()});
   }
 }
 
-std::map<int32_t, SourceState> RoutedSources::All(absl::Time now) const {
-  std::map<int32_t, SourceState> all;
+std::map<TopicPartition, SourceState> RoutedSources::All(absl::Time now) const {
+  std::map<TopicPartition, SourceState> all;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [partition, told] : states_) {
     SourceState& state = all[partition] = told.value;
@@ -79,23 +79,37 @@ std::map<int32_t, SourceState> RoutedSources::All(absl::Time now) const {
   return all;
 }
 
-void RoutedSources::PutEnds(const std::map<int32_t, int64_t>& ends, absl::Time now) {
+void RoutedSources::PutEnds(const std::map<TopicPartition, int64_t>& ends, absl::Time now) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [partition, end] : ends) ends_[partition] = {end, now};
 }
 
-std::optional<int64_t> RoutedSources::End(int32_t partition, absl::Time now) const {
+std::optional<int64_t> RoutedSources::End(TopicPartition partition, absl::Time now) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = ends_.find(partition);
   return found == ends_.end() || !found->second.is_new(now) ? std::nullopt
                                                             : std::optional(found->second.value);
 }
 
-SourcePace::SourcePace(const DaemonOptions& options, WorkerState& state, const Tasks& tasks, Source& source)
-    : options_(options), state_(state), tasks_(tasks), source_(source) {}
+SourcePace::SourcePace(const Flow& flow, const Workplace& place)
+    : options_(flow.options),
+      sources_(flow.sources),
+      all_flows_(place.shared.flows),
+      state_(place.state),
+      tasks_(place.tasks),
+      source_(place.source) {}
+
+template <class See>
+void SourcePace::ForEachTask(const See& see) const {
+  for (const int32_t flow : flows_) {
+    for (auto next = tasks_.lower_bound({flow, 0}); next != tasks_.end() && next->first.flow == flow;
+         ++next) {
+      see(*next->second);
+    }
+  }
+}
 
 RecordRun SourcePace::Admit(Task& task, RecordRun run) {
-  if (!is_on()) return run;
   Pace& pace = task.pace;
   if (pace.waits()) {
     source_.SetAside(task, run);
@@ -171,68 +185,66 @@ void SourcePace::Resume(Task& task) {
   source_.TakeBack(task);
 }
 
-void SourcePace::Look() {
-  if (!is_on()) return;
+SourcePace::Looked SourcePace::Look() {
   Renew();
   const absl::Time now = state_.clock.Steady();
-  bool is_any_waiting = false;
-  bool is_any_read = false;
-  for (const auto& [id, task] : tasks_) {
-    if (!task->pace.waits()) {
-      is_any_read = is_any_read || (task->phase == Phase::kActive && !IsAtEnd(*task, now));
-      continue;
+  Looked looked;
+  ForEachTask([&](Task& task) {
+    if (!task.pace.waits()) {
+      looked.is_any_read = looked.is_any_read || (task.phase == Phase::kActive && !IsAtEnd(task, now));
+      return;
     }
-    const absl::Time limit = LimitOf(*task);
+    const absl::Time limit = LimitOf(task);
     // Half a lead at least, so that it is worth fetching.
-    const bool may_go_on =
-        limit == absl::InfiniteFuture() || task->pace.waits_at <= limit - options_.lead / 2;
-    if (may_go_on || now >= task->pace.look_again) {
-      Resume(*task);
-      is_any_read = true;
+    const bool may_go_on = limit == absl::InfiniteFuture() || task.pace.waits_at <= limit - options_.lead / 2;
+    if (may_go_on || now >= task.pace.look_again) {
+      Resume(task);
+      looked.is_any_read = true;
     } else {
-      is_any_waiting = true;
+      looked.is_any_waiting = true;
     }
-  }
-  is_blocked_ = is_any_waiting && !is_any_read;
-  WatchSlowest(is_any_waiting);
-  if (state_.sources != nullptr) {
-    if (is_any_waiting) state_.sources->AskSoon();
-    std::map<int32_t, SourceState> committed;
-    for (const auto& [id, task] : tasks_) {
+  });
+  WatchSlowest(looked.is_any_waiting);
+  if (sources_ != nullptr) {
+    if (looked.is_any_waiting) sources_->AskSoon();
+    std::map<TopicPartition, SourceState> committed;
+    ForEachTask([&](Task& task) {
       // Only what is committed: what others route then comes later in the topic.
-      if (!task->in_transaction()) committed[id.partition] = StateOf(*task, now);
-    }
-    state_.sources->Put(committed, now);
+      if (!task.in_transaction()) committed[task.id] = StateOf(task, now);
+    });
+    sources_->Put(committed, now);
   }
   is_new_ = false;
+  return looked;
 }
 
 void SourcePace::Renew() {
   is_new_ = true;
   slowest_ = second_ = {};
   const absl::Time now = state_.clock.Steady();
-  const auto see = [&](int32_t partition, const SourceState& state) {
+  const auto see = [&](TopicPartition partition, const SourceState& state) {
     if (state.at_end) return;
     if (const auto passed = passed_over_.find(partition); passed != passed_over_.end()) {
       if (passed->second == state.floor) return;
       passed_over_.erase(passed);
-      spdlog::info("{}-{}: other partitions wait for it again", options_.input, partition);
+      spdlog::info("{}: other partitions wait for it again",
+                   all_flows_.at(partition.flow).NameOf(partition.partition));
     }
-    if (slowest_.partition < 0 || state.floor < slowest_.state.floor) {
+    if (!slowest_.is_known() || state.floor < slowest_.state.floor) {
       second_ = std::exchange(slowest_, {partition, state});
-    } else if (second_.partition < 0 || state.floor < second_.state.floor) {
+    } else if (!second_.is_known() || state.floor < second_.state.floor) {
       second_ = {partition, state};
     }
   };
-  for (const auto& [id, task] : tasks_) see(id.partition, StateOf(*task, now));
-  if (state_.sources == nullptr) return;
-  for (const auto& [id, state] : state_.sources->All(now)) {
-    if (!tasks_.contains({0, id})) see(id, state);
+  ForEachTask([&](Task& task) { see(task.id, StateOf(task, now)); });
+  if (sources_ == nullptr) return;
+  for (const auto& [id, state] : sources_->All(now)) {
+    if (!tasks_.contains(id)) see(id, state);
   }
 }
 
 absl::Time SourcePace::LimitOf(const Task& task) const {
-  return (slowest_.partition == task.id.partition ? second_ : slowest_).state.floor + options_.lead;
+  return (slowest_.partition == task.id ? second_ : slowest_).state.floor + options_.lead;
 }
 
 SourceState SourcePace::StateOf(Task& task, absl::Time steady_now) const {
@@ -248,10 +260,8 @@ bool SourcePace::IsAtEnd(Task& task, absl::Time steady_now) const {
     return false;
   }
   int64_t end = std::max(source_.HighWatermark(task.id), task.log_end);
-  if (state_.sources != nullptr) {
-    end = std::max(
-        end,
-        state_.sources->End(task.id.partition, steady_now).value_or(std::numeric_limits<int64_t>::max()));
+  if (sources_ != nullptr) {
+    end = std::max(end, sources_->End(task.id, steady_now).value_or(std::numeric_limits<int64_t>::max()));
   }
   if (task.phase == Phase::kActive && std::max(task.next, task.end_of_log) >= end) {
     task.pace.at_end_until = steady_now + kEndAge;
@@ -271,13 +281,13 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
       watched_.partition == slowest_.partition && watched_.state.floor == slowest_.state.floor;
   const bool is_read = is_same && watched_.state.position != slowest_.state.position;
   watched_ = slowest_;
-  if (!is_waited_for || !is_same || slowest_.partition < 0) {
+  if (!is_waited_for || !is_same || !slowest_.is_known()) {
     stands_for_ = absl::ZeroDuration();
     return;
   }
-  if (state_.sources != nullptr && !state_.sources->answered()) return;
+  if (sources_ != nullptr && !sources_->answered()) return;
   stands_for_ += is_read ? step / kPatienceWithReading : step;
-  const Task* const own = Find(tasks_, {0, slowest_.partition});
+  const Task* const own = Find(tasks_, slowest_.partition);
   const bool is_stopped = own != nullptr && (own->phase == Phase::kFailed || own->phase == Phase::kHeld ||
                                              own->schema_wait.is_on());
   const absl::Duration patience =
@@ -287,16 +297,76 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
   stands_for_ = absl::ZeroDuration();
   passed_over_[slowest_.partition] = slowest_.state.floor;
   spdlog::warn(
-      "{}-{}: it has records to read, and has stood still at offset {} for {}: the other partitions do not "
+      "{}: it has records to read, and has stood still at offset {} for {}: the other partitions do not "
       "wait for it any longer. Copies of records that it still has pass, if they are more than the horizon "
       "behind the others then",
-      options_.input, slowest_.partition, slowest_.state.position, DurationText(patience));
+      all_flows_.at(slowest_.partition.flow).NameOf(slowest_.partition.partition), slowest_.state.position,
+      DurationText(patience));
 }
 
-std::vector<int32_t> SourcePace::PassedOver() const {
-  std::vector<int32_t> partitions;
+std::vector<TopicPartition> SourcePace::PassedOver() const {
+  std::vector<TopicPartition> partitions;
   for (const auto& [partition, floor] : passed_over_) partitions.push_back(partition);
   return partitions;
+}
+
+SourcePace* SourcePaces::Of(const Task& task) {
+  const Flow& flow = *task.flow;
+  if (!flow.options.routes || flow.options.lead == absl::InfiniteDuration()) return nullptr;
+  const auto [found, is_new] = by_flow_.try_emplace(flow.number);
+  if (is_new) {
+    auto same = std::find_if(all_.begin(), all_.end(), [&](const auto& each) {
+      return flow.sources != nullptr && each.first == flow.sources;
+    });
+    if (same == all_.end()) {
+      same = all_.insert(all_.end(), {flow.sources, std::make_shared<SourcePace>(flow, place_)});
+    }
+    found->second = same->second;
+    found->second->AddFlow(flow.number);
+  }
+  return found->second.get();
+}
+
+RecordRun SourcePaces::Admit(Task& task, RecordRun run) {
+  SourcePace* const pace = Of(task);
+  return pace == nullptr ? run : pace->Admit(task, run);
+}
+
+bool SourcePaces::ReachEnd(Task& task, const InputRecord& at) {
+  SourcePace* const pace = Of(task);
+  return pace != nullptr && pace->ReachEnd(task, at);
+}
+
+bool SourcePaces::MeetUnreadable(Task& task) {
+  SourcePace* const pace = Of(task);
+  return pace != nullptr && pace->MeetUnreadable(task);
+}
+
+void SourcePaces::Look() {
+  if (!place_.options().routes) return;
+  // Each flow once.
+  for (auto next = place_.tasks.begin(); next != place_.tasks.end();
+       next = place_.tasks.upper_bound({next->first.flow, INT32_MAX})) {
+    Of(*next->second);
+  }
+  bool is_any_waiting = false;
+  bool is_any_read = false;
+  for (const auto& [sources, pace] : all_) {
+    const SourcePace::Looked looked = pace->Look();
+    is_any_waiting = is_any_waiting || looked.is_any_waiting;
+    is_any_read = is_any_read || looked.is_any_read;
+  }
+  is_blocked_ = is_any_waiting && !is_any_read;
+}
+
+std::vector<std::string> SourcePaces::PassedOver() const {
+  std::vector<std::string> names;
+  for (const auto& [sources, pace] : all_) {
+    for (const TopicPartition& each : pace->PassedOver()) {
+      names.push_back(place_.shared.flows.at(each.flow).NameOf(each.partition));
+    }
+  }
+  return names;
 }
 
 }  // namespace lethe

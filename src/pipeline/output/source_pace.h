@@ -5,15 +5,18 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "src/pipeline/options/options.h"
-#include "src/pipeline/task/source.h"
-#include "src/pipeline/task/worker_state.h"
+#include "src/pipeline/task/workplace.h"
 
 namespace lethe {
 
@@ -28,20 +31,20 @@ struct SourceState {
 // metadata, and the end of the log before that was asked. Times after `latest` are not believed.
 SourceState CommittedState(int64_t offset, absl::string_view metadata, int64_t log_end, absl::Time latest);
 
-// The source partitions of all routers: of this process by its lanes, of others by their commits.
-// `now` is Clock::Steady(). Thread-safe.
+// The source partitions of all routers that write one topic: of this process by its lanes, of others by their
+// commits. `now` is Clock::Steady(). Thread-safe.
 class RoutedSources {
  public:
   // By partition, as of now.
-  void Put(const std::map<int32_t, SourceState>& states, absl::Time now);
+  void Put(const std::map<TopicPartition, SourceState>& states, absl::Time now);
   // The input has so many partitions. Nothing is known of those that were never put: they hold the others.
-  void SetCount(int32_t partitions);
+  void SetCount(int32_t flow, int32_t partitions);
   // All of them. That a partition is at its end is believed for a few seconds only.
-  std::map<int32_t, SourceState> All(absl::Time now) const;
+  std::map<TopicPartition, SourceState> All(absl::Time now) const;
   // The ends of the logs, by partition, as the brokers have just told them.
-  void PutEnds(const std::map<int32_t, int64_t>& ends, absl::Time now);
+  void PutEnds(const std::map<TopicPartition, int64_t>& ends, absl::Time now);
   // Of a partition; nullopt: not told in the last few seconds.
-  std::optional<int64_t> End(int32_t partition, absl::Time now) const;
+  std::optional<int64_t> End(TopicPartition partition, absl::Time now) const;
 
   // A lane waits, and news of others may end that. True once.
   void AskSoon() { ask_soon_ = true; }
@@ -61,11 +64,11 @@ class RoutedSources {
   std::atomic<bool> ask_soon_{false};
   std::atomic<bool> answered_{true};
   mutable std::mutex mutex_;
-  std::map<int32_t, Told<SourceState>> states_;  // guarded by mutex_, like the next
-  std::map<int32_t, Told<int64_t>> ends_;
+  std::map<TopicPartition, Told<SourceState>> states_;  // guarded by mutex_, like the next
+  std::map<TopicPartition, Told<int64_t>> ends_;
 };
 
-// The pace of one router's partitions, which are of one topic.
+// The pace of those of a worker's partitions that are routed to one topic.
 //
 // A partition's record is routed if its timestamp is at most DaemonOptions::lead after the floor of every
 // other partition that has records to read. Else the partition waits, and its floor is that timestamp. So
@@ -77,8 +80,10 @@ class RoutedSources {
 // Not thread-safe: it belongs to the worker's thread.
 class SourcePace {
  public:
-  SourcePace(const DaemonOptions& options, WorkerState& state, const Tasks& tasks, Source& source);
+  // `flow` is one of them.
+  SourcePace(const Flow& flow, const Workplace& place);
 
+  void AddFlow(int32_t flow) { flows_.insert(flow); }
   // How much of the run may be routed now, from its front. With the rest the partition waits, or looks ahead.
   RecordRun Admit(Task& task, RecordRun run);
   // The log of a partition that waits or looks ahead goes on no further, or cannot be read further, for now.
@@ -86,20 +91,24 @@ class SourcePace {
   bool ReachEnd(Task& task, const InputRecord& at);
   bool MeetUnreadable(Task& task);
   // Between two batches: what waited long enough goes on.
-  void Look();
-  // Since the last look: some partitions wait, and no other one has records to read. Then only news of other
-  // lanes and instances helps, and they wait for what this one commits.
-  bool is_blocked() const { return is_blocked_; }
+  struct Looked {
+    bool is_any_waiting = false;
+    bool is_any_read = false;  // or has records to read
+  };
+  Looked Look();
   // Partitions that stand still, and are not waited for.
-  std::vector<int32_t> PassedOver() const;
+  std::vector<TopicPartition> PassedOver() const;
 
  private:
   struct Slow {
-    int32_t partition = -1;
+    TopicPartition partition;
     SourceState state = {.floor = absl::InfiniteFuture()};
+
+    bool is_known() const { return partition.partition >= 0; }
   };
 
-  bool is_on() const { return options_.routes && options_.lead < absl::InfiniteDuration(); }
+  template <class See>
+  void ForEachTask(const See& see) const;
   absl::Time TimeOf(const InputRecord& input, absl::Time now) const;
   bool IsAtEnd(Task& task, absl::Time steady_now) const;
   SourceState StateOf(Task& task, absl::Time steady_now) const;
@@ -114,11 +123,13 @@ class SourcePace {
   void WatchSlowest(bool is_waited_for);
 
   const DaemonOptions& options_;
-  WorkerState& state_;
+  RoutedSources* const sources_;
+  const Flows& all_flows_;
+  const WorkerState& state_;
   const Tasks& tasks_;
   Source& source_;
 
-  bool is_blocked_ = false;
+  std::set<int32_t> flows_;
   bool is_new_ = false;  // the two below are of this batch
   Slow slowest_;
   Slow second_;
@@ -126,7 +137,34 @@ class SourcePace {
   Slow watched_;
   absl::Duration stands_for_ = absl::ZeroDuration();
   absl::Time watched_at_ = absl::InfinitePast();
-  std::map<int32_t, absl::Time> passed_over_;  // and their floors
+  std::map<TopicPartition, absl::Time> passed_over_;  // and their floors
+};
+
+// Those of a worker, each made when a partition first needs it. Not thread-safe: it belongs to the worker's
+// thread.
+class SourcePaces {
+ public:
+  explicit SourcePaces(const Workplace& place) : place_(place) {}
+
+  // As of SourcePace.
+  RecordRun Admit(Task& task, RecordRun run);
+  bool ReachEnd(Task& task, const InputRecord& at);
+  bool MeetUnreadable(Task& task);
+  void Look();
+  // Since the last look: some partitions wait, and no other one has records to read. Then only news of other
+  // lanes and instances helps, and they wait for what this one commits.
+  bool is_blocked() const { return is_blocked_; }
+  // The names of partitions that stand still, and are not waited for.
+  std::vector<std::string> PassedOver() const;
+
+ private:
+  // Null: its records need not wait for any.
+  SourcePace* Of(const Task& task);
+
+  const Workplace place_;
+  std::map<int32_t, std::shared_ptr<SourcePace>> by_flow_;
+  std::vector<std::pair<const RoutedSources*, std::shared_ptr<SourcePace>>> all_;
+  bool is_blocked_ = false;
 };
 
 }  // namespace lethe

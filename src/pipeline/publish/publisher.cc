@@ -27,7 +27,7 @@ std::string InSeconds(absl::Duration duration) {
 }  // namespace
 
 Publisher::Publisher(const Workplace& place, LaneFlows& flows, const Membership& membership,
-                     const Transactions& transactions, const SourcePace& pace, const InputWatch& input_watch)
+                     const Transactions& transactions, const SourcePaces& pace, const InputWatch& input_watch)
     : options_(place.options()),
       all_flows_(place.shared.flows),
       ends_(place.shared.ends),

@@ -26,7 +26,7 @@ namespace lethe {
 class Publisher {
  public:
   Publisher(const Workplace& place, LaneFlows& flows, const Membership& membership,
-            const Transactions& transactions, const SourcePace& pace, const InputWatch& input_watch);
+            const Transactions& transactions, const SourcePaces& pace, const InputWatch& input_watch);
 
   // Whether it is time to publish again, or the end was reached where the daemon waits for it (exit_at_end).
   bool IsDue() const;
@@ -56,7 +56,7 @@ class Publisher {
   const Tasks& tasks_;
   const Membership& membership_;
   const Transactions& transactions_;
-  const SourcePace& pace_;
+  const SourcePaces& pace_;
   const InputWatch& input_watch_;
   const Sink& sink_;
   LaneFlows& flows_;

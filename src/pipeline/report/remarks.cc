@@ -107,10 +107,13 @@ void SetReadiness(const std::vector<std::string>& reasons, const std::vector<Top
                   DaemonReport& report) {
   std::set<absl::string_view> troubled;
   for (const TopicProblem& problem : problems) troubled.insert(problem.topic);
-  // With scope: topic there are two names of one topic.
-  const bool is_any_fine = report.topics.size() > 1 &&
-                           std::any_of(report.topics.begin(), report.topics.end(),
-                                       [&](const auto& topic) { return !troubled.contains(topic.input); });
+  const auto is_fine = [&](const TopicReport& topic) {
+    return !troubled.contains(topic.input) &&
+           std::none_of(topic.routed_from.begin(), topic.routed_from.end(),
+                        [&](const std::string& input) { return troubled.contains(input); });
+  };
+  const bool is_any_fine =
+      report.topics.size() > 1 && std::any_of(report.topics.begin(), report.topics.end(), is_fine);
   std::vector<std::string>& texts = reasons.empty() && is_any_fine ? report.but_for : report.not_ready;
   for (const TopicProblem& problem : problems) texts.push_back(problem.text);
   report.not_ready.insert(report.not_ready.end(), reasons.begin(), reasons.end());
@@ -145,7 +148,7 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
     if (lane.passed_over.empty()) continue;
     const size_t more = lane.passed_over.size() - 1;
     remarks.push_back(absl::StrCat(
-        "routing lane ", lane.lane, ": ", report.routing_input, "-", lane.passed_over.front(),
+        "routing lane ", lane.lane, ": ", lane.passed_over.front(),
         " stands still with records to read, and other partitions do not wait for it: copies of its records "
         "may pass",
         more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)")));

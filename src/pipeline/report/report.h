@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -184,7 +185,7 @@ struct LaneReport {
   std::vector<PartitionReport> partitions;
   std::map<std::string, std::string> gone;  // topics that were deleted, and what to do
   // The router: partitions of the input that stand still, and are not waited for.
-  std::vector<int32_t> passed_over;
+  std::vector<std::string> passed_over;
 };
 
 // A store of a counter's totals.
@@ -206,7 +207,11 @@ struct TopicReport {
   absl::string_view engine = "";
   absl::Duration horizon = absl::ZeroDuration();
   double fpp_target = 0;
-  std::string problem = {};  // why it is not read; empty: it is
+  std::string problem = {};                   // why it is not read; empty: it is
+  std::vector<std::string> routed_from = {};  // with Scope::kTopic: the inputs, and `input` is lethe's own
+
+  // The topics that the user has named.
+  std::string origin() const { return routed_from.empty() ? input : absl::StrJoin(routed_from, ", "); }
 };
 
 struct DaemonReport {
@@ -226,8 +231,7 @@ struct DaemonReport {
   SnapshotCounts snapshots;
   std::vector<LaneReport> lanes;
   std::vector<StoreReport> stores;
-  // The router of Scope::kTopic: its input and lanes. Their `unique` counts routed records.
-  std::string routing_input;
+  // The routers of Scope::kTopic. Their `unique` counts routed records.
   std::vector<LaneReport> routing_lanes;
   // Empty if the daemon is ready: every lane has joined and waits for nothing, and the partitions of at least
   // one topic are all active.

@@ -19,6 +19,7 @@
 namespace lethe {
 
 class CounterWatch;
+class RoutedSources;
 
 // For all workers of a process. Set before they start, or before it is added to the flows of those that run;
 // from then on it stays as it is.
@@ -40,6 +41,8 @@ struct Flow {
   std::unique_ptr<DedupStage> stage;
   std::unique_ptr<Snapshots> snapshots;   // null: none are taken; ends before the stage
   CounterWatch* counter_watch = nullptr;  // may be null
+  // Of routers: the inputs that go to the same output, in all lanes and instances; null: only this worker's.
+  RoutedSources* sources = nullptr;
 };
 
 // The flows of a process, by number. They are added, and never removed. Thread-safe.

@@ -15,8 +15,6 @@
 
 namespace lethe {
 
-class RoutedSources;
-
 // Belongs to the worker's thread, except members marked as thread-safe.
 class WorkerState {
  public:
@@ -38,8 +36,7 @@ class WorkerState {
   const StopFlag& stop;
   const Clock& clock;
   Heartbeat heartbeat;
-  RoutedSources* sources = nullptr;  // the router: of all lanes and instances; null: only this worker's
-  absl::Status fatal;                // why the worker cannot go on, for the operator
+  absl::Status fatal;  // why the worker cannot go on, for the operator
 
   // Thread-safe.
   std::atomic<bool> is_running{false};
