@@ -276,16 +276,20 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     NoteSize();
   }
 
-  // What the table would hold if its lines had so many slots.
-  CompactLoad LoadWith(int slots, int split_slots) const {
+  // The rate of an entry if the table's lines had so many slots.
+  double RateWith(int slots, int split_slots) const {
     const CompactFormats& formats = table_.formats();
     const int level = table_.level();
     const double split = table_.split_part();
     const double unsplit_slots = (1 - split) * slots;
     const double rates = unsplit_slots * formats.RateOf(slots, level) +
                          2 * split * split_slots * formats.RateOf(split_slots, level + 1);
-    const double rate = rates / (unsplit_slots + 2 * split * split_slots);
-    return {.fpp = epochs_.Fpp(table_.risen(), rate), .level = level, .split = split, .slots = slots};
+    return rates / (unsplit_slots + 2 * split * split_slots);
+  }
+  // At most the rate of all ids then: each entry loses what the formats do, though some lost it before.
+  double MostFppWith(int slots, int split_slots) const {
+    const double lost = RateWith(slots, split_slots) - table_.entry_rate();
+    return epochs_.Fpp(table_.risen()) + std::max(0.0, lost) * static_cast<double>(epochs_.ids());
   }
   int SettledSlots(bool split) const {
     return table_.formats().settled_slots[static_cast<size_t>(table_.level()) + (split ? 1 : 0)];
@@ -295,7 +299,11 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     if (table_.IsSweeping()) return;
     const int slots = SettledSlots(false);
     const int split_slots = SettledSlots(true);
-    const CompactLoad load = LoadWith(slots, split_slots);
+    // At least the rate then, which is at most twice this: each epoch has its own or that of the formats.
+    const CompactLoad load = {.fpp = epochs_.Fpp(table_.risen(), RateWith(slots, split_slots)),
+                              .level = table_.level(),
+                              .split = table_.split_part(),
+                              .slots = slots};
     if (load.fpp > kSettledFpp * target_fpp_) return;
     const int found = CompactSlotsFor(table_.formats(), load, target_fpp_, kSettledShare, split_slots);
     if (found + 1 >= split_slots) table_.BeginSweep(slots, found);
@@ -307,7 +315,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     for (int fewer = 0; !table_.IsSweeping(); ++fewer) {
       const int slots = std::max(SettledSlots(false) - fewer, table_.slots_of(false));
       const int split_slots = std::max(SettledSlots(true) - fewer, table_.slots_of(true));
-      if (LoadWith(slots, split_slots).fpp > kLimitShare * target_fpp_) {
+      if (MostFppWith(slots, split_slots) > kLimitShare * target_fpp_) {
         if (slots == table_.slots_of(false) && split_slots == table_.slots_of(true)) return false;
         continue;
       }
