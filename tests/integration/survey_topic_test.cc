@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -272,6 +273,62 @@ TEST_F(SurveyTopicTest, TheCommandsThatItPrintsDeduplicateATopicWithoutKeys) {
     EXPECT_EQ(finished->exit_code, 0) << command << "\n" << finished->err;
   }
   EXPECT_EQ(SharedClient().ReadSettled(output)->size(), 2700u);
+}
+
+// The list is taken as it is printed.
+TEST_F(SurveyTopicTest, APatternHasALineForEachTopicAndAListThatRuns) {
+  const std::string name = UniqueName("survey-list");
+  const std::string web = name + ".web";
+  const std::string app = name + ".app";
+  const std::string empty = name + ".empty";
+  for (const std::string& topic : {web, app, empty, web + "-unique", app + "-unique"}) {
+    ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+  }
+  const auto send = [](const std::string& topic, int records, int copies) {
+    std::vector<Record> sent;
+    for (int i = 0; i < records; ++i) sent.push_back(WithId(absl::StrCat(topic, i)));
+    for (int i = 0; i < copies; ++i) sent.push_back(WithId(absl::StrCat(topic, i)));
+    return SharedClient().Produce(topic, sent);
+  };
+  ASSERT_TRUE(send(web, 900, 100).ok());
+  ASSERT_TRUE(send(app, 1500, 500).ok());
+  const Finished text = Survey({}, absl::StrCat("^", name, "\\."));
+  EXPECT_EQ(text.exit_code, 0) << text.out << text.err;
+  EXPECT_EQ(text.err, "");
+  std::map<std::string, std::vector<std::string>> rows;
+  for (const absl::string_view line : absl::StrSplit(text.out, '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (!words.empty() && absl::StartsWith(words[0], name)) rows[words[0]] = words;
+  }
+  EXPECT_EQ(rows,
+            (std::map<std::string, std::vector<std::string>>{{web, {web, "1,000", "10.0", "%", "json:/id"}},
+                                                             {app, {app, "2,000", "25.0", "%", "json:/id"}},
+                                                             {empty, {empty, "0", "-"}}}))
+      << text.out;
+
+  const size_t list = text.out.find("\nmemory: ");
+  ASSERT_NE(list, std::string::npos) << text.out;
+  const std::string file = absl::StrCat(testing::TempDir(), "/", name, ".yaml");
+  std::ofstream(file) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name
+                      << "\nhttp: off\n"
+                      << text.out.substr(list + 1);
+  ProcessOptions options;
+  options.args = {LETHE_PROGRAM, "run", "--config", file, "--exit-at-end"};
+  const absl::StatusOr<Finished> run = RunToEnd(options, absl::Minutes(1));
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->exit_code, 0) << run->err;
+  EXPECT_EQ(SharedClient().ReadSettled(web + "-unique")->size(), 900u);
+  EXPECT_EQ(SharedClient().ReadSettled(app + "-unique")->size(), 1500u);
+
+  // A topic that is missing holds up no other.
+  const Finished json = Survey({"--format", "json"}, absl::StrCat(web, ",", name, ".none"));
+  EXPECT_EQ(json.exit_code, 1) << json.out;
+  simdjson::dom::parser parser;
+  const simdjson::padded_string padded(json.out);
+  const Json topics = parser.parse(padded)["topics"];
+  ASSERT_EQ(topics.get_array().size(), 2u) << json.out;
+  EXPECT_EQ(topics.at(0)["records"].get_uint64().value(), 1000u);
+  EXPECT_TRUE(absl::StrContains(std::string(topics.at(1)["error"].get_string().value()), "does not exist")) << json.out;
 }
 
 TEST_F(SurveyTopicTest, AnEmptyTopicIsReported) {

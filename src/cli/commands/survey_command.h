@@ -21,8 +21,8 @@ namespace lethe {
 
 struct SurveyCommandOptions {
   std::string brokers;
-  std::string input;
-  std::optional<IdSpec> id;  // nullopt: it is looked for
+  std::vector<std::string> inputs;  // names, or one pattern
+  std::optional<IdSpec> id;         // nullopt: it is looked for
   // Read of all partitions together; nullopt: no bound. If nothing is said, a million, or what `last` bounds.
   std::optional<int64_t> records;
   bool all_records = false;
@@ -35,7 +35,7 @@ struct SurveyCommandOptions {
 
 absl::Span<const Setting<SurveyCommandOptions>> SurveySettings();
 
-// Reads the topic, without a trace in it, and writes the report to `out`: also when it is interrupted
+// Reads each topic, without a trace in it, and writes the report to `out`: also when it is interrupted
 // (SIGINT, SIGTERM) or the broker goes away on the way, which is then the error. A bar goes to stderr if that
 // is a terminal.
 absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out);

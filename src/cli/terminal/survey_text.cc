@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -10,8 +11,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "lethe/options.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/plain_text.h"
+#include "src/engines/plan.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -462,7 +466,9 @@ void WriteSurvey(const SurveyText& text, const TextStyle& style, std::ostream& o
   Writer(text, style, out).Write();
 }
 
-void WriteSurveyJson(const SurveyText& text, std::ostream& out) {
+namespace {
+
+void WriteObject(const SurveyText& text, const std::string& error, std::ostream& out) {
   const SurveyReport& report = text.report;
   const bool is_timed = report.begin != absl::InfinitePast();
   const auto time = [&](absl::Time at) {
@@ -481,7 +487,88 @@ void WriteSurveyJson(const SurveyText& text, std::ostream& out) {
       << absl::StreamFormat(",\"rate\":%.17g", report.rate) << ",\"ids\":["
       << absl::StrJoin(report.candidates, ",",
                        [](std::string* json, const IdCandidate& candidate) { *json += Json(candidate); })
-      << "]}\n";
+      << "]";
+  if (!error.empty()) out << ",\"error\":" << JsonString(error);
+  out << "}";
+}
+
+}  // namespace
+
+void WriteSurveys(const std::vector<SurveyedTopic>& topics, const TextStyle& style, std::ostream& out) {
+  constexpr size_t kLeastColumns = 5;
+  constexpr double kLeastRate = 0.01;  // of a topic whose records have one time
+  constexpr int64_t kLeastMiB = 64;
+  int64_t memory_bytes = 0;
+  size_t columns = kLeastColumns;
+  for (const SurveyedTopic& topic : topics) columns = std::max(columns, topic.input.size());
+  const int width = static_cast<int>(columns);
+  out << style.Bold(absl::StrFormat("%-*s  %11s  %15s  %s", width, "Topic", "Records", "Copies", "Best id"))
+      << "\n";
+  std::string list;
+  std::string left_out;
+  for (const SurveyedTopic& topic : topics) {
+    const bool has_records = topic.text && topic.text->report.records > 0;
+    const std::string why = topic.error.empty() ? "" : absl::StrCat("error: ", Printable(topic.error));
+    if (!has_records) {
+      out << absl::StreamFormat("%-*s  %11s  %15s  %s\n", width, topic.input, topic.text ? "0" : "-", "-",
+                                why);
+      absl::StrAppend(&left_out, "  # ", topic.input, why.empty() ? ": no records" : ": not read", "\n");
+      continue;
+    }
+    const SurveyReport& report = topic.text->report;
+    const IdCandidate& best = report.candidates.front();
+    const IdFigures& figures = best.figures;
+    const auto records = static_cast<double>(report.records);
+    const Estimate share = {figures.copies.value / records, figures.copies.margin / records};
+    const std::string id = best.id.ToString();
+    const bool is_usable = best.quality != IdQuality::kPoor;
+    // The sign of a margin has two bytes, and one column.
+    const int share_width = share.margin == 0 ? 15 : 16;
+    out << absl::StreamFormat("%-*s  %11s  %*s  %s%s%s\n", width, topic.input, Count(records), share_width,
+                              is_usable ? Share(share) : "-", Printable(id),
+                              is_usable ? "" : " (poor: name another with --id)",
+                              why.empty() ? "" : absl::StrCat("; ", why));
+    if (!is_usable) {
+      absl::StrAppend(&left_out, "  # ", topic.input, ": no id found\n");
+    } else {
+      const absl::Duration horizon = ProposedHorizon(figures).value_or(absl::Hours(24));
+      const bool is_scattered = figures.elsewhere.value > 0;
+      absl::StrAppend(&list, "  - {input: ", topic.input, ", output: ", topic.input,
+                      "-unique, id: ", JsonString(id), ", horizon: ", FlagText(horizon),
+                      is_scattered ? ", scope: topic" : "", "}\n");
+      PlanRequest request;
+      request.rate = std::max(report.rate * (1 - share.value), kLeastRate);
+      request.horizon = is_scattered ? horizon + 2 * LeadOf(horizon) : horizon;
+      request.target_fpp = StageOptions().target_fpp;
+      if (const auto plan = MakePlan(request); plan.ok()) memory_bytes += plan->memory_bytes;
+    }
+  }
+  if (list.empty()) return;
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  memory_bytes = std::max((memory_bytes + kMiB - 1) / kMiB, kLeastMiB) * kMiB;
+  out << "\n"
+      << style.Bold("For lethe.yaml") << "\nmemory: " << BytesSetting(memory_bytes)
+      << "  # for all of them, by their rates\ntopics:\n"
+      << list << left_out;
+}
+
+void WriteSurveysJson(const std::vector<SurveyedTopic>& topics, std::ostream& out) {
+  out << "{\"topics\":[";
+  absl::string_view separator;
+  for (const SurveyedTopic& topic : topics) {
+    out << std::exchange(separator, ",");
+    if (topic.text) {
+      WriteObject(*topic.text, topic.error, out);
+    } else {
+      out << "{\"input\":" << JsonString(topic.input) << ",\"error\":" << JsonString(topic.error) << "}";
+    }
+  }
+  out << "]}\n";
+}
+
+void WriteSurveyJson(const SurveyText& text, std::ostream& out) {
+  WriteObject(text, "", out);
+  out << "\n";
 }
 
 }  // namespace lethe

@@ -41,6 +41,18 @@ void WriteSurvey(const SurveyText& text, const TextStyle& style, std::ostream& o
 // fields.
 bool WantsRegistry(const SurveyText& text);
 
+// A topic of several.
+struct SurveyedTopic {
+  std::string input;
+  std::optional<SurveyText> text;
+  std::string error;  // why it was not read, or not to its end; empty: it was
+};
+
+// A line for each topic, then a list of topics for lethe.yaml.
+void WriteSurveys(const std::vector<SurveyedTopic>& topics, const TextStyle& style, std::ostream& out);
+// {"topics":[...]}: the object of each, or its `input` and `error`.
+void WriteSurveysJson(const std::vector<SurveyedTopic>& topics, std::ostream& out);
+
 // One object on one line; connectors/README.md has its members.
 void WriteSurveyJson(const SurveyText& text, std::ostream& out);
 
