@@ -61,9 +61,9 @@ class Daemon {
   }
 
   DaemonReport Report() const;
-  // The counters with the `top` largest totals of each, in this instance's partitions. From the second call
-  // on they are at most a second or so old.
-  CountersView Counters(size_t top);
+  // The counters of a topic, or of the first that has any, with the `top` largest totals of each, in this
+  // instance's partitions. From the second call on they are at most a second or so old.
+  CountersView Counters(size_t top, const std::optional<std::string>& topic = std::nullopt);
 
   // After Stop(): everything is committed, and only leaving the group remains.
   bool OnlyLeaves() const;

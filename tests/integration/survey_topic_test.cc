@@ -309,8 +309,7 @@ TEST_F(SurveyTopicTest, APatternHasALineForEachTopicAndAListThatRuns) {
   const size_t list = text.out.find("\nmemory: ");
   ASSERT_NE(list, std::string::npos) << text.out;
   const std::string file = absl::StrCat(testing::TempDir(), "/", name, ".yaml");
-  std::ofstream(file) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name
-                      << "\nhttp: off\n"
+  std::ofstream(file) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name << "\nhttp: off\n"
                       << text.out.substr(list + 1);
   ProcessOptions options;
   options.args = {LETHE_PROGRAM, "run", "--config", file, "--exit-at-end"};
@@ -328,7 +327,8 @@ TEST_F(SurveyTopicTest, APatternHasALineForEachTopicAndAListThatRuns) {
   const Json topics = parser.parse(padded)["topics"];
   ASSERT_EQ(topics.get_array().size(), 2u) << json.out;
   EXPECT_EQ(topics.at(0)["records"].get_uint64().value(), 1000u);
-  EXPECT_TRUE(absl::StrContains(std::string(topics.at(1)["error"].get_string().value()), "does not exist")) << json.out;
+  EXPECT_TRUE(absl::StrContains(std::string(topics.at(1)["error"].get_string().value()), "does not exist"))
+      << json.out;
 }
 
 TEST_F(SurveyTopicTest, AnEmptyTopicIsReported) {

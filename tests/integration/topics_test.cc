@@ -157,6 +157,8 @@ class MergedTopicsTest : public TopicsTest {
                            << "topics:\n"
                            << "  - input: [" << name_ << ".west, " << name_ << ".east]\n"
                            << "    output: " << name_ << ".all\n    input_header: from\n"
+                           << "    counters: [{name: ways, key: key, mode: total, output: " << name_
+                           << ".totals}]\n"
                            << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
                            << "  - {input: ^" << name_ << "\\.clicks\\.(.+)$, output: " << name_
                            << ".clicks-unique.$1, scope: topic}\n";
@@ -215,6 +217,15 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
   ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(clicks, {"clicks.web"}); })) << daemon->Log();
   ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(app, {"clicks.app"}); })) << daemon->Log();
   EXPECT_TRUE(daemon->AwaitReady());
+  // Seven keys of 1,000 events.
+  std::string counters;
+  EXPECT_TRUE(daemon->Await([&] {
+    counters = daemon->Get(absl::StrCat("/counters?top=1&topic=", merged)).body;
+    return absl::StrContains(counters, "\"top\":[{\"key\":\"key-");
+  })) << counters;
+  EXPECT_TRUE(absl::StrContains(counters, "\"total\":\"143\"")) << counters;
+  EXPECT_FALSE(
+      absl::StrContains(daemon->Get(absl::StrCat("/counters?topic=", Topic("orders"))).body, "ways"));
   EXPECT_TRUE(daemon->Stop());
 
   std::multimap<std::string, Record> sent;

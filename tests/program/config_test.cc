@@ -978,7 +978,8 @@ absl::StatusOr<RunConfig> WithTopics(const std::string& topics, const RunFlags& 
 
 TEST(ConfigTopics, EachEntryHasItsOwnValuesOnTopOfThoseOfAll) {
   const absl::StatusOr<RunConfig> config = WithTopics(
-      "  - {input: orders, output: orders-unique, horizon: 7d, on_duplicate: tag}\n"
+      "  - {input: orders, output: orders-unique, horizon: 7d, on_duplicate: tag, snapshots: {to: "
+      "topic:snaps}}\n"
       "  - input: \"^clicks\\\\.(.+)$\"\n"
       "    output: clicks-unique.$1\n"
       "    id: header:event-id\n"
@@ -998,6 +999,8 @@ TEST(ConfigTopics, EachEntryHasItsOwnValuesOnTopOfThoseOfAll) {
   EXPECT_EQ(clicks.input, "^clicks\\.(.+)$");
   EXPECT_EQ(clicks.output, "clicks-unique.$1");
   EXPECT_EQ(clicks.stage.horizon, absl::Hours(48));
+  EXPECT_EQ(orders.snapshots.topic, "snaps");
+  EXPECT_EQ(clicks.snapshots.topic, "");
   EXPECT_EQ(clicks.policies.on_duplicate, Action::kDrop);
   EXPECT_EQ(clicks.record.id.ToString(), "header:event-id");
   ASSERT_EQ(clicks.counters.size(), 1u);

@@ -153,6 +153,11 @@ size_t TopOf(const http::HttpQuery& query) {
   return std::min(top, kMost);
 }
 
+std::optional<std::string> TopicOf(const http::HttpQuery& query) {
+  const auto topic = query.find("topic");
+  return topic == query.end() ? std::nullopt : std::optional(topic->second);
+}
+
 http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, const RunConfig& config) {
   return {
       {"/", [](const http::HttpQuery&) { return http::Page(); }},
@@ -164,14 +169,13 @@ http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, con
       {"/status",
        [&daemon, &history](const http::HttpQuery& query) {
          const DaemonReport report = daemon.Report();
-         std::optional<std::string> of_topic;
-         if (const auto topic = query.find("topic"); topic != query.end()) of_topic = topic->second;
-         return http::HttpResponse{.content_type = "application/json",
-                                   .body = StatusJson(report, Detail(query, report, history), of_topic)};
+         return http::HttpResponse{
+             .content_type = "application/json",
+             .body = StatusJson(report, Detail(query, report, history), TopicOf(query))};
        }},
       {"/counters",
        [&daemon](const http::HttpQuery& query) {
-         const CountersView view = daemon.Counters(TopOf(query));
+         const CountersView view = daemon.Counters(TopOf(query), TopicOf(query));
          return http::HttpResponse{.content_type = "application/json",
                                    .body = CountersJson(view, daemon.Report().stores)};
        }},

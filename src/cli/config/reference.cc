@@ -223,8 +223,9 @@ std::string ConfigurationSchema() {
       sections[path[0]].push_back(SchemaEntry(path[1], setting));
     }
   }
+  std::map<std::string, std::string> section_texts;
   for (const auto& [name, inside] : sections) {
-    entries.push_back(absl::StrCat(
+    section_texts[name] = entries.emplace_back(absl::StrCat(
         JsonString(name), ": {\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\n    ",
         absl::StrJoin(inside, ",\n    "), "}}"));
   }
@@ -239,8 +240,10 @@ std::string ConfigurationSchema() {
       "],\"properties\":{\n    ", absl::StrJoin(of_counter, ",\n    "), "}}}"));
   std::vector<std::string> of_topic = {entries.back()};
   for (const Setting<RunConfig>& setting : RunSettings()) {
-    if (IsTopicSetting(setting.key)) of_topic.push_back(SchemaEntry(setting.key, setting));
+    const bool is_of_section = absl::StrContains(setting.key, '.');
+    if (IsTopicSetting(setting.key) && !is_of_section) of_topic.push_back(SchemaEntry(setting.key, setting));
   }
+  of_topic.push_back(section_texts.at("snapshots"));
   entries.push_back(absl::StrCat(
       R"("topics": {"description":"Input topics, each with its own output","type":"array","items":)",
       R"({"type":"object","additionalProperties":false,"required":["input","output"],"properties":{)",

@@ -398,7 +398,10 @@ bool IsTopicSetting(absl::string_view key) {
                                          "divert",
                                          "start",
                                          "on_short_history",
-                                         "on_unread_deleted"};
+                                         "on_unread_deleted",
+                                         "snapshots",
+                                         "snapshots.to",
+                                         "snapshots.every"};
   return absl::c_linear_search(kKeys, key);
 }
 
