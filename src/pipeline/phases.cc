@@ -180,10 +180,19 @@ absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   run = pace_.Admit(task, run);
   // A partition that waits says so with its next commit.
   if (run.empty() && !task.pace.waits()) return absl::OkStatus();
+  if (task.awaits_room) {
+    transactions_.AwaitRoom(task, run);
+    return absl::OkStatus();
+  }
   if (absl::Status begun = transactions_.Begin(task); !begun.ok()) return begun;
   if (run.empty()) return absl::OkStatus();
-  const JudgedRun judged = judge_.Run(task, flows_.Of(task), run);
-  if (judged.waits_for) held_.AwaitSchema(task, *judged.waits_for, run.subspan(judged.records.size()));
+  const size_t fits = transactions_.RoomFor(task, run);
+  const JudgedRun judged = judge_.Run(task, flows_.Of(task), run.first(fits));
+  if (judged.waits_for) {
+    held_.AwaitSchema(task, *judged.waits_for, run.subspan(judged.records.size()));
+  } else if (fits < run.size()) {
+    transactions_.AwaitRoom(task, run.subspan(fits));
+  }
   // The filter may lack an id that passed, so nothing may be written. The next process restores all committed
   // ids from the log.
   if (absl::Status known = task.transaction->status(); !known.ok()) {
@@ -207,6 +216,7 @@ void Phases::ReachEnd(Task& task, const InputRecord& at) {
     return SearchReadable(task);
   }
   if (pace_.ReachEnd(task, at)) return SayThatItWaits(task);
+  if (task.awaits_room) return transactions_.AwaitRoom(task, {&at, 1});
   task.end_of_log = std::max(task.end_of_log, end);
   // The record to compare with is not in the log.
   if (task.phase == Phase::kChecking) return ownership_.Rebuild(task);
@@ -218,7 +228,7 @@ void Phases::ReachEnd(Task& task, const InputRecord& at) {
 
 void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || !task.stop_before_next.empty()) return;
-  if (task.schema_wait.is_on()) return;  // the reader meets it again
+  if (task.schema_wait.is_on() || task.awaits_room) return;  // the reader meets it again
   if (pace_.MeetUnreadable(task)) return SayThatItWaits(task);
   if (task.unreadable) {
     task.unreadable->Unreadable(base);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,10 +18,13 @@
 #include "tests/support/daemon.h"
 #include "tests/support/flow.h"
 #include "tests/support/free_port.h"
+#include "tests/support/kafka_broker.h"
 #include "tests/support/oracle.h"
 #include "tests/support/pipeline.h"
 #include "tests/support/process.h"
+#include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 namespace {
@@ -258,6 +262,87 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
   EXPECT_EQ(SharedClient().ReadSettled(Topic("clicks-unique.web")).value().size(), 300u);
   EXPECT_EQ(SharedClient().ReadSettled(Topic("clicks-unique.app")).value().size(), 100u);
   EXPECT_TRUE(Right("orders", "orders-unique"));
+}
+
+// The broker that has one topic's output is behind a wire of 5,000 bytes a second. Its topic gets so little
+// of each transaction that the others go on: at the least size of a whole transaction each would take 13 s.
+TEST(SlowTopicTest, DelaysTheOthersByLittle) {
+  constexpr int64_t kBytesPerSecond = 5'000;
+  constexpr char kWire[] = "WIRE";
+  std::vector<KafkaBrokerOptions> nodes(2);
+  std::vector<std::unique_ptr<TcpProxy>> proxies;
+  std::vector<int> ports;
+  for (KafkaBrokerOptions& node : nodes) {
+    proxies.push_back(TcpProxy::Start().value());
+    ports.push_back(proxies.back()->Listen().value());
+    node.heap = "256m";
+    node.proxied.emplace_back(kWire, ports.back());
+  }
+  auto brokers = KafkaBroker::StartCluster(std::move(nodes));
+  ASSERT_TRUE(brokers.ok()) << brokers.status();
+  for (size_t i = 0; i < 2; ++i) proxies[i]->Forward(ports[i], (*brokers)[i]->port(kWire));
+  const auto client = KafkaClient::Connect((*brokers)[0]->bootstrap()).value();
+  // The controller chooses; the name of the first topic that it put on that broker.
+  const auto topic_on = [&](const std::string& name, int32_t broker) {
+    for (int i = 0; i < 30; ++i) {
+      const std::string topic = absl::StrCat(name, "-", i);
+      EXPECT_TRUE(client->CreateTopic(topic, 1).ok());
+      std::vector<int32_t> leaders;
+      EXPECT_TRUE(WaitUntil(
+          [&] {
+            leaders = client->Leaders(topic).value_or(std::vector<int32_t>());
+            return leaders.size() == 1 && leaders[0] > 0;
+          },
+          absl::Seconds(30)));
+      if (leaders[0] == broker) return topic;
+    }
+    ADD_FAILURE() << "no topic is on broker " << broker;
+    return std::string();
+  };
+  const int32_t fast = (*brokers)[0]->id();
+  const std::string bills = topic_on("bills", fast);
+  const std::string orders = topic_on("orders", fast);
+  const std::string slow = topic_on("bills-unique", (*brokers)[1]->id());
+  std::mt19937_64 random(TestSeed());
+  std::vector<Record> records;
+  for (int i = 0; i < 2000; ++i) {
+    records.push_back(WithId(absl::StrCat("bill-", i)));
+    std::string noise;  // which no codec makes smaller
+    for (int n = 0; n < 20; ++n) absl::StrAppend(&noise, absl::Hex(random(), absl::kZeroPad16));
+    records.back().headers = {{"noise", noise}};
+  }
+  ASSERT_TRUE(client->Produce(bills, records).ok());
+
+  const std::string config = absl::StrCat(testing::TempDir(), "/slow-topic.yaml");
+  std::ofstream(config) << "brokers: 127.0.0.1:" << ports[0]
+                        << "\ngroup: slow\ninstance: test\nid: json:/id\n"
+                        << "memory: 64MiB\ntopics:\n"
+                        << "  - {input: " << bills << ", output: " << slow << "}\n"
+                        << "  - {input: " << orders << ", output: " << topic_on("orders-unique", fast)
+                        << "}\n";
+  proxies[1]->SetBytesPerSecond(kBytesPerSecond);
+  const int port = FreePort();
+  ProcessOptions process;
+  process.args = {LETHE_PROGRAM, "run", "--config", config, absl::StrCat("--http=127.0.0.1:", port)};
+  Daemon daemon(Process::Start(process).value(), port);
+  const auto judged = [&](const std::string& topic) {
+    return daemon.Metric("lethe_records_total", {absl::StrCat("topic=\"", topic, "\"")});
+  };
+  ASSERT_TRUE(daemon.Await([&] { return judged(bills) > 0; })) << daemon.Log();  // it knows what that takes
+  std::vector<absl::Duration> took;
+  for (int round = 1; round <= 7; ++round) {
+    ASSERT_TRUE(client->Produce(orders, {WithId(absl::StrCat("order-", round))}).ok());
+    const absl::Time begin = absl::Now();
+    ASSERT_TRUE(daemon.Await([&] { return judged(orders) == round; })) << daemon.Log();
+    took.push_back(absl::Now() - begin);
+  }
+  std::sort(took.begin(), took.end());
+  EXPECT_LT(took[took.size() / 2], absl::Seconds(6)) << took.back();
+  EXPECT_LT(judged(bills), 2000) << "it was not slow";
+  proxies[1]->SetBytesPerSecond(0);
+  ASSERT_TRUE(daemon.Await([&] { return judged(bills) == 2000; })) << daemon.Log();
+  EXPECT_TRUE(daemon.Stop());
+  EXPECT_TRUE(Deduplicated(client->ReadSettled(bills).value(), client->ReadSettled(slow).value(), JsonId));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -221,6 +222,56 @@ TEST_F(ManyTopicsTest, ATopicThatComesLaterIsSubscribedTo) {
   EXPECT_EQ(Out(0), "a");
   EXPECT_EQ(Out(1), "a");
   EXPECT_EQ(life->source.resubscriptions, 1);
+}
+
+// What it cannot take in half a second waits for the next transaction, in its order.
+TEST_F(ManyTopicsTest, ASlowOutputFillsLittleOfATransaction) {
+  constexpr int kFirst = 2'000;
+  constexpr int kAll = 8'000;
+  const auto send = [&](int first, int last) {
+    for (int i = first; i < last; ++i) {
+      Send({1, i % 2}, {absl::StrCat("click-", i)});
+      Send({1, i % 2}, {absl::StrCat("click-", i)});
+      if (i % 10 == 0) Send({0, 0}, {absl::StrCat("order-", i)});
+    }
+  };
+  send(0, kFirst);
+  const auto life = Start();
+  for (const At partition : {At(0, 0), At(1, 0), At(1, 1)}) life->Assign(partition);
+  life->sink.bytes_per_second[1] = 20'000;
+  constexpr int64_t kHalfASecond = 10'000;
+  constexpr int64_t kRecord = 20;
+  int rounds = 0;
+  int slow_rounds = 0;
+  bool has_failed = false;
+  life->sink.on_commit = [&] {
+    const auto sizes = life->sink.SizeByFlow();
+    const auto clicks = sizes.find(1);
+    if (clicks == sizes.end()) return;
+    if (++rounds == 1) return;  // the first cannot know
+    EXPECT_LE(clicks->second.bytes, kHalfASecond + kRecord);
+    ++slow_rounds;
+    // An abort brings them again, too.
+    if (slow_rounds == 3 && !std::exchange(has_failed, true)) life->sink.fail_commits = 1;
+  };
+  int idle_rounds = 0;
+  life->source.on_idle = [&] {
+    if (life->worker.transactions().is_open() || !life->IsAtEnd()) return;
+    if (idle_rounds++ == 0) return send(kFirst, kAll);
+    life->stop.Request();
+  };
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_TRUE(has_failed);
+  EXPECT_GE(slow_rounds, 5);
+  for (const int32_t partition : {0, 1}) {
+    int next = partition;
+    for (const FakeCluster::Written& each : cluster_.output) {
+      if (each.target.flow != 1 || each.partition != partition) continue;
+      ASSERT_EQ(*each.record.key, absl::StrCat("click-", next));
+      next += 2;
+    }
+    EXPECT_EQ(next, kAll + partition);
+  }
 }
 
 }  // namespace

@@ -110,5 +110,18 @@ TEST(TransactionBackoffTest, FollowsAnOutputWhoseRateChanges) {
   EXPECT_EQ(output.aborted, 0);
 }
 
+TEST(TopicRoomTest, IsWhatTheOutputTakesInHalfASecondAndGrowsAgain) {
+  TopicRoom room;
+  EXPECT_FALSE(room.is_bounded());
+  room.Done({.bytes = 1'000'000, .acknowledged = 1'000'000, .waited = absl::Seconds(5)});
+  EXPECT_EQ(room.max_bytes(), 100'000);
+  room.Done({.bytes = 100'000, .acknowledged = 100'000, .waited = absl::Milliseconds(400)});
+  EXPECT_EQ(room.max_bytes(), 100'000);
+  room.Done({.bytes = 100'000, .acknowledged = 0, .waited = absl::Seconds(10)});
+  EXPECT_EQ(room.max_bytes(), TopicRoom::kMinBytes);
+  for (int i = 0; i < 20; ++i) room.Done({.bytes = 1, .acknowledged = 1, .waited = absl::ZeroDuration()});
+  EXPECT_FALSE(room.is_bounded());
+}
+
 }  // namespace
 }  // namespace lethe::kafka

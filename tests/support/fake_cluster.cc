@@ -365,4 +365,18 @@ TransactionSize FakeSink::size() const {
   return {0, bytes, bytes, absl::ZeroDuration()};
 }
 
+std::map<int32_t, TransactionSize> FakeSink::SizeByFlow() const {
+  std::map<int32_t, TransactionSize> sizes;
+  for (const FakeCluster::Written& written : pending_) {
+    TransactionSize& size = sizes[written.target.flow];
+    size.bytes += static_cast<int64_t>(written.record.key.value_or("").size() +
+                                       written.record.value.value_or("").size());
+    size.acknowledged = size.bytes;
+    if (const auto slow = bytes_per_second.find(written.target.flow); slow != bytes_per_second.end()) {
+      size.waited = absl::Seconds(static_cast<double>(size.bytes) / static_cast<double>(slow->second));
+    }
+  }
+  return sizes;
+}
+
 }  // namespace lethe::test

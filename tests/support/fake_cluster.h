@@ -221,6 +221,7 @@ class FakeSink final : public Sink {
   Outcome Abort() override;
   const TransactionReport& report() const override { return report_; }
   TransactionSize size() const override;
+  std::map<int32_t, TransactionSize> SizeByFlow() const override;
   int64_t batch_bytes() const override { return 1'000'000; }
   absl::StatusOr<int32_t> CountPartitions(int32_t /*flow*/) override { return cluster_.output_partitions; }
   absl::StatusOr<RecordRules> AskRules(int32_t /*flow*/) override { return cluster_.output_rules; }
@@ -229,11 +230,13 @@ class FakeSink final : public Sink {
   std::function<bool(const FakeRecord&)> refuses;
   std::function<void()> on_commit;  // as it begins
   std::set<int32_t> bad_outputs;    // flows whose topics fail transactions
-  int fail_writes = 0;              // that many fail
-  int fail_commits = 0;             // that many abort, and nothing is out
-  int lose_answers = 0;             // that many commit, and the answer is lost
-  int lose_commits = 0;             // that many abort, and the answer is lost
-  bool is_fenced = false;           // the instance that commits now is no member any more
+  std::map<int32_t, int64_t>
+      bytes_per_second;    // that the outputs of these flows take; others take all at once
+  int fail_writes = 0;     // that many fail
+  int fail_commits = 0;    // that many abort, and nothing is out
+  int lose_answers = 0;    // that many commit, and the answer is lost
+  int lose_commits = 0;    // that many abort, and the answer is lost
+  bool is_fenced = false;  // the instance that commits now is no member any more
   int commits = 0;
   int aborts = 0;
   bool is_open = false;

@@ -73,6 +73,19 @@ int64_t SizeOf(absl::Span<const HeaderView> headers) {
   return bytes;
 }
 
+// What the client gives back with a message: the number of the record in the transaction, and its flow.
+constexpr int kFlowShift = 32;
+static_assert(sizeof(uintptr_t) == sizeof(uint64_t));
+void* TagOf(size_t number, int32_t flow) {
+  return reinterpret_cast<void*>((static_cast<uintptr_t>(flow) << kFlowShift) | number);
+}
+size_t NumberIn(const rd_kafka_message_t& message) {
+  return reinterpret_cast<uintptr_t>(message._private) & UINT32_MAX;
+}
+int32_t FlowIn(const rd_kafka_message_t& message) {
+  return static_cast<int32_t>(reinterpret_cast<uintptr_t>(message._private) >> kFlowShift);
+}
+
 // The most bytes on their way to the brokers: enough to keep them busy, and few enough to commit within the
 // transaction's time when they suddenly slow down.
 constexpr int64_t kAheadBytes = int64_t{4} << 20;
@@ -139,14 +152,14 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
   if (rd_kafka_message_status(message) == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED) self->unsure_ = true;
   // A refusal counts; records that are purged because of it do not.
   if (IsRefusal(message->err)) {
-    const auto number = static_cast<size_t>(reinterpret_cast<uintptr_t>(message->_private));
+    const size_t number = NumberIn(*message);
     if (number < self->sent_.size()) {
       self->Refuse(self->sent_[number], message->err, rd_kafka_err2str(message->err));
     }
   } else if (static_cast<int>(message->err) == kBatchHasInvalidRecord) {
     self->report_.refusals_are_named = true;
   } else {
-    const auto number = static_cast<size_t>(reinterpret_cast<uintptr_t>(message->_private));
+    const size_t number = NumberIn(*message);
     if (number < self->sent_.size()) {
       self->Blame(self->sent_[number], message->err, rd_kafka_topic_name(message->rkt));
     }
@@ -154,6 +167,35 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
     self->report_.failure = Failure::kTransient;
     self->report_.last_error = rd_kafka_err2str(message->err);
   }
+}
+
+rd_kafka_resp_err_t Output::OnNew(rd_kafka_t* client, const rd_kafka_conf_t* /*config*/, void* self,
+                                  char* /*reason*/, size_t /*size*/) {
+  return rd_kafka_interceptor_add_on_acknowledgement(client, "lethe", OnAnswer, self);
+}
+
+rd_kafka_resp_err_t Output::OnAnswer(rd_kafka_t* /*client*/, rd_kafka_message_t* message, void* self) {
+  static_cast<Output*>(self)->CountOf(FlowIn(*message)).answered.fetch_add(1, std::memory_order_relaxed);
+  return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+void Output::NoteWait(absl::Duration step) {
+  for (auto& [flow, size] : flow_sizes_) {
+    const FlowCount& count = CountOf(flow);
+    if (count.answered.load(std::memory_order_relaxed) < count.sent) size.waited += step;
+  }
+}
+
+std::map<int32_t, TransactionSize> Output::SizeByFlow() const {
+  std::map<int32_t, TransactionSize> sizes;
+  for (const auto& [flow, size] : flow_sizes_) {
+    const double answered = 1 - static_cast<double>(size.unanswered_at_end) /
+                                    static_cast<double>(std::max<int64_t>(size.records, 1));
+    sizes[flow] = {.bytes = size.bytes,
+                   .acknowledged = static_cast<int64_t>(static_cast<double>(size.bytes) * answered),
+                   .waited = size.waited};
+  }
+  return sizes;
 }
 
 void Output::Blame(const Sent& sent, rd_kafka_resp_err_t code, const std::string& topic) {
@@ -205,6 +247,8 @@ absl::Status Output::MakeProducer() {
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_dr_msg_cb(config.raw(), OnDelivery);
   rd_kafka_conf_set_closesocket_cb(config.raw(), CloseSocket);
+  for (FlowCount& count : counts_) count.sent = count.answered = 0;  // no other client is there to count
+  rd_kafka_conf_interceptor_add_on_new(config.raw(), "lethe", OnNew, this);
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
     return static_cast<Output*>(opaque)->statistics_.Take(json);
   });
@@ -279,6 +323,8 @@ absl::Status Output::Begin() {
   report_.refusals_are_named = false;
   report_.to_blame.clear();
   sent_.clear();
+  flow_sizes_.clear();
+  flow_size_ = nullptr;
   room_seen_at_ = 0;
   unanswered_at_end_ = 0;
   waited_ = absl::ZeroDuration();
@@ -334,7 +380,14 @@ absl::Status Output::Write(const OutputRecord& record) {
   const int64_t with_headers = bytes + SizeOf(record.headers);
   sent_.push_back({record.of, before + kRecordOverhead + with_headers, bytes, record.timestamp_ms,
                    record.key.has_value(), record.target.flow});
-  const auto number = static_cast<uintptr_t>(sent_.size() - 1);
+  // The records of a run are of one flow.
+  if (flow_size_ == nullptr || flow_of_size_ != record.target.flow) {
+    flow_size_ = &flow_sizes_[record.target.flow];
+    flow_of_size_ = record.target.flow;
+  }
+  flow_size_->bytes += kRecordOverhead + with_headers;
+  ++flow_size_->records;
+  void* const tag = TagOf(sent_.size() - 1, record.target.flow);
   rd_kafka_topic_t* const topic = TopicOf(record.target);
   HeadersPtr headers;
   for (const auto& [name, value] : record.headers) AddHeader(headers, name, value);
@@ -346,10 +399,11 @@ absl::Status Output::Write(const OutputRecord& record) {
         producer_.get(), RD_KAFKA_V_RKT(topic), RD_KAFKA_V_PARTITION(record.partition),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),  // the input's buffers go back to the consumer at once
         RD_KAFKA_V_KEY(DataOf(record.key), key_bytes), RD_KAFKA_V_VALUE(DataOf(record.value), value_bytes),
-        RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_HEADERS(headers.get()),
-        RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(number)), RD_KAFKA_V_END);
+        RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_HEADERS(headers.get()), RD_KAFKA_V_OPAQUE(tag),
+        RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
       headers.release();  // the client owns them now
+      ++CountOf(record.target.flow).sent;
       return absl::OkStatus();
     }
     if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION && !has_asked) {
@@ -406,7 +460,9 @@ void Output::AwaitRoom() {
   const Waiting waiting(waited_);
   while (UnansweredBytes() > kAheadBytes && report_.failure == Failure::kNone && !state_.stop.requested()) {
     state_.heartbeat.Beat();
+    const absl::Time before = SteadyNow();
     rd_kafka_poll(producer_.get(), kLookForRoomMs);
+    NoteWait(SteadyNow() - before);
   }
 }
 
@@ -455,10 +511,13 @@ Outcome Output::Commit(const std::vector<Position>& positions) {
 Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets) {
   // A commit would also wait for records that are stuck behind a refused one.
   const absl::Time begin = SteadyNow();
+  absl::Time looked = begin;
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
          report_.failure == Failure::kNone &&
          SteadyNow() - begin < (state_.stop.requested() ? kStopFlushPatience : kFlushPatience)) {
     state_.heartbeat.Beat();
+    const absl::Time now = SteadyNow();
+    NoteWait(now - std::exchange(looked, now));
   }
   if (report_.failure == Failure::kNone && state_.stop.requested() &&
       rd_kafka_outq_len(producer_.get()) > 0) {
@@ -521,6 +580,11 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) 
 Outcome Output::Abort() {
   if (producer_ == nullptr) return Outcome::kStopped;
   unanswered_at_end_ = UnansweredBytes();
+  for (auto& [flow, size] : flow_sizes_) {
+    const FlowCount& count = CountOf(flow);
+    size.unanswered_at_end =
+        std::min(size.records, count.sent - count.answered.load(std::memory_order_relaxed));
+  }
   const bool is_unanswered = rd_kafka_outq_len(producer_.get()) > 0;
   if (!transactional_) {
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);

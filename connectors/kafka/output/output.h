@@ -5,6 +5,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -57,6 +58,7 @@ class Output final : public Sink {
   Outcome Abort() override;
   const TransactionReport& report() const override { return report_; }
   TransactionSize size() const override;
+  std::map<int32_t, TransactionSize> SizeByFlow() const override;
   int64_t batch_bytes() const override;
   // The producer knows of these partitions from then on.
   absl::StatusOr<int32_t> CountPartitions(int32_t flow) override;
@@ -80,6 +82,26 @@ class Output final : public Sink {
   absl::Status MakeProducer();
   // Waits while too much is on its way to the brokers.
   void AwaitRoom();
+  // What the transaction has of a flow.
+  struct FlowSize {
+    int64_t bytes = 0;
+    int64_t records = 0;
+    int64_t unanswered_at_end = 0;  // records
+    absl::Duration waited;          // while some of them had no answer
+  };
+  // Sent, and answered or purged, of a flow since the producer was made. Two flows may share a place: then
+  // both wait for both.
+  struct FlowCount {
+    int64_t sent = 0;
+    std::atomic<int64_t> answered{0};  // by the client's threads
+  };
+  static constexpr size_t kFlowCounts = 1024;
+  FlowCount& CountOf(int32_t flow) { return counts_[static_cast<size_t>(flow) % kFlowCounts]; }
+  // That much time went by: adds it for the flows that have unanswered records.
+  void NoteWait(absl::Duration step);
+  static rd_kafka_resp_err_t OnNew(rd_kafka_t* client, const rd_kafka_conf_t*, void* self, char*, size_t);
+  static rd_kafka_resp_err_t OnAnswer(rd_kafka_t*, rd_kafka_message_t* message, void* self);
+
   // The bytes of the transaction without an answer; about, since answers may come out of order.
   int64_t UnansweredBytes();
   // After the abort: recreates the producer if `renew`, or to compress better: a record that is too large may
@@ -125,6 +147,10 @@ class Output final : public Sink {
   ClientPtr producer_;
   std::map<int32_t, FlowTopics> topics_;  // of this producer, by flow, as they are first written to
   std::vector<Sent> sent_;
+  std::map<int32_t, FlowSize> flow_sizes_;
+  FlowSize* flow_size_ = nullptr;  // of the record written last, whose flow is the next
+  int32_t flow_of_size_ = -1;
+  std::array<FlowCount, kFlowCounts> counts_;
   int64_t unanswered_at_end_ = 0;  // bytes
   absl::Duration waited_;
   int64_t room_seen_at_ = 0;  // sent bytes when AwaitRoom last looked

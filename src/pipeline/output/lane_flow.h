@@ -10,6 +10,7 @@
 #include "src/pipeline/output/record_writer.h"
 #include "src/pipeline/output/refusal_search.h"
 #include "src/pipeline/output/router.h"
+#include "src/pipeline/output/transaction_backoff.h"
 #include "src/pipeline/output/warnings.h"
 #include "src/pipeline/task/workplace.h"
 #include "src/record/record_reader.h"
@@ -37,6 +38,8 @@ struct LaneFlow {
   RecordWriter writer;
   RefusalSearch refusals;
   Warnings warnings;
+  TopicRoom room;
+  int64_t written = 0;                         // bytes, in the open transaction
   absl::Time next_try = absl::InfinitePast();  // by Clock::Steady(), while its output fails
   int32_t output_partitions;  // that the output had when it was last asked; 0: to be asked for
 };
@@ -48,6 +51,11 @@ class LaneFlows {
 
   LaneFlow& Of(const Task& task) {
     return flows_.try_emplace(task.id.flow, *task.flow, place_).first->second;
+  }
+  // Null: no partition of its topic has needed it.
+  LaneFlow* Find(int32_t number) {
+    const auto found = flows_.find(number);
+    return found == flows_.end() ? nullptr : &found->second;
   }
   auto begin() { return flows_.begin(); }
   auto end() { return flows_.end(); }

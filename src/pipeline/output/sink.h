@@ -116,6 +116,8 @@ class Sink {
 
   virtual const TransactionReport& report() const = 0;
   virtual TransactionSize size() const = 0;
+  // Of each flow in it, without `records`; what it waited is until its own records were answered.
+  virtual std::map<int32_t, TransactionSize> SizeByFlow() const { return {}; }
   // Bound of a batch of several records.
   virtual int64_t batch_bytes() const = 0;
   // Of a flow: the present number of partitions that all topics have in which records keep their partition.

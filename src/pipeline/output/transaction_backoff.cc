@@ -32,4 +32,14 @@ void TransactionBackoff::FitTo(int64_t bytes, absl::Duration waited) {
   max_bytes_ = std::clamp(fits, kMinBytes, max_bytes_);
 }
 
+void TopicRoom::Done(const TransactionSize& size) {
+  if (size.waited > kLongWait) {
+    const double share = absl::FDivDuration(kLongWait, size.waited);
+    const auto fits = static_cast<int64_t>(static_cast<double>(size.acknowledged) * share);
+    max_bytes_ = std::clamp(fits, kMinBytes, max_bytes_);
+  } else if (size.waited < kLongWait / 2 && max_bytes_ < kMaxBytes) {
+    max_bytes_ = std::min(kMaxBytes, max_bytes_ * 2);
+  }
+}
+
 }  // namespace lethe

@@ -51,6 +51,25 @@ class TransactionBackoff {
   int failures_ = 0;
 };
 
+// How much of a transaction one topic may fill: what its output takes in half a second. So a slow output
+// delays the transactions that it shares with others by so much, and not the other topics' throughput. Thread
+// safety: none.
+class TopicRoom {
+ public:
+  static constexpr absl::Duration kLongWait = absl::Milliseconds(500);
+  static constexpr int64_t kMinBytes = int64_t{4} << 10;
+  static constexpr int64_t kMaxBytes = TransactionBackoff::kMaxBytes;
+
+  int64_t max_bytes() const { return max_bytes_; }
+  bool is_bounded() const { return max_bytes_ < kMaxBytes; }
+
+  // What a transaction had of the topic.
+  void Done(const TransactionSize& size);
+
+ private:
+  int64_t max_bytes_ = kMaxBytes;
+};
+
 }  // namespace lethe
 
 #endif  // LETHE_SRC_PIPELINE_OUTPUT_TRANSACTION_BACKOFF_H_

@@ -27,6 +27,17 @@ int64_t SumsBytes(const Tasks& tasks) {
   return bytes;
 }
 
+int64_t BytesOf(const InputRecord& input) {
+  constexpr int64_t kOverhead = 10;
+  size_t bytes = input.key.value_or("").size() + input.value.value_or("").size();
+  if (input.headers != nullptr) {
+    std::vector<HeaderView> headers;
+    input.headers->AppendTo(headers);
+    for (const HeaderView& header : headers) bytes += header.name.size() + header.value.value_or("").size();
+  }
+  return static_cast<int64_t>(bytes) + kOverhead;
+}
+
 }  // namespace
 
 Transactions::Transactions(const Workplace& place, LaneFlows& flows, HeldPartitions& held,
@@ -98,6 +109,26 @@ absl::Status Transactions::Begin(Task& task) {
   return begun.status();
 }
 
+size_t Transactions::RoomFor(const Task& task, RecordRun run) {
+  const LaneFlow& flow = flows_.Of(task);
+  // The router's records may wait for those of other partitions already.
+  if (!flow.room.is_bounded() || flow.flow.options.routes) return run.size();
+  int64_t left = flow.room.max_bytes() - flow.written;
+  size_t fits = flow.written == 0 ? 1 : 0;  // or a large record would never pass
+  for (size_t i = 0; i < run.size() && left > 0; ++i) {
+    left -= BytesOf(run[i]);
+    fits = i + 1;
+  }
+  return fits;
+}
+
+void Transactions::AwaitRoom(Task& task, RecordRun rest) {
+  source_.SetAside(task, rest);
+  if (std::exchange(task.awaits_room, true)) return;
+  source_.Wait(task);
+  awaiting_room_.push_back(task.id);
+}
+
 absl::Status Transactions::Write(Task& task, const JudgedRun& run) {
   // Before the records are carried out: if one fails, the transaction has tried all of them.
   const InputRecord& last = *run.records.back().input;
@@ -106,10 +137,12 @@ absl::Status Transactions::Write(Task& task, const JudgedRun& run) {
   task.points->Note(task.next, task.timed_records, task.filter->stream_time());
   carried_out_ += run.records.size();
   figures_.RunJudged(run.oldest_ms, run.records.size());
-  RecordWriter& writer = flows_.Of(task).writer;
+  LaneFlow& flow = flows_.Of(task);
+  const int64_t before = sink_.size().bytes;
   for (const JudgedRecord& record : run.records) {
-    if (absl::Status written = writer.CarryOut(task, record); !written.ok()) return written;
+    if (absl::Status written = flow.writer.CarryOut(task, record); !written.ok()) return written;
   }
+  flow.written += sink_.size().bytes - before;
   return absl::OkStatus();
 }
 
@@ -278,6 +311,17 @@ void Transactions::Finish(bool committed) {
     backoff_.Committed(Size());
   } else {
     figures_.RolledBack();
+  }
+  if (all_flows_.size() > 1) {
+    for (const auto& [number, size] : sink_.SizeByFlow()) {
+      if (LaneFlow* flow = flows_.Find(number); flow != nullptr) flow->room.Done(size);
+    }
+  }
+  for (auto& [number, flow] : flows_) flow.written = 0;
+  for (const TopicPartition& id : std::exchange(awaiting_room_, {})) {
+    Task* const task = Find(tasks_, id);
+    if (task == nullptr || !std::exchange(task->awaits_room, false)) continue;
+    if (task->phase == Phase::kActive) source_.TakeBack(*task);
   }
   open_ = false;
   deadline_ = absl::InfiniteFuture();

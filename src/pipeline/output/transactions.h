@@ -39,6 +39,10 @@ class Transactions {
 
   // Takes the partition into the open transaction; opens one if there is none.
   absl::Status Begin(Task& task);
+  // How many of the records, from the front, it has room for: a slow topic has little. With the rest the
+  // partition awaits the next transaction.
+  size_t RoomFor(const Task& task, RecordRun run);
+  void AwaitRoom(Task& task, RecordRun rest);
   // Carries out the judged records of a partition in it. Not OK: the transaction must be aborted.
   absl::Status Write(Task& task, const JudgedRun& run);
   // Skips the offsets before `end`, which cannot be read.
@@ -96,6 +100,7 @@ class Transactions {
   LaneFigures figures_;
 
   bool open_ = false;
+  std::vector<TopicPartition> awaiting_room_;
   std::map<TopicPartition, std::string> tried_;   // the metadata of its commit, if one was tried
   absl::Time deadline_ = absl::InfiniteFuture();  // by Clock::Steady()
   size_t carried_out_ = 0;                        // records in it

@@ -146,6 +146,7 @@ struct Task {
   bool lacks_memory = false;  // it failed because no filter could be made
   bool paused = false;        // the client fetches nothing of it
   bool was_aborted = false;   // its last transaction
+  bool awaits_room = false;   // the open transaction has no room for more of its topic
 
   // Why a policy stops the partition before the record at `next`, or empty. Becomes its problem when
   // everything before is committed.
