@@ -223,7 +223,7 @@ absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics 
   auto flow = std::make_unique<Flow>(options, *std::move(filters));
   flow->SetTopics(std::move(topics));
   if (!options.routes) {
-    auto store = OpenSnapshotStore(options);
+    auto store = OpenSnapshotStore(flow->options);  // it keeps a reference
     if (!store.ok()) return store.status();
     if (*store != nullptr) {
       flow->snapshots = std::make_unique<Snapshots>(*std::move(store), options.snapshots.every);

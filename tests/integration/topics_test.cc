@@ -160,7 +160,9 @@ class MergedTopicsTest : public TopicsTest {
                            << "kafka:\n  session.timeout.ms: 6000\n  heartbeat.interval.ms: 500\n"
                            << "topics:\n"
                            << "  - input: [" << name_ << ".west, " << name_ << ".east]\n"
-                           << "    output: " << name_ << ".all\n    input_header: from\n"
+                           << "    output: " << name_
+                           << ".all\n    input_header: from\n    snapshots: {to: \"topic:" << name_
+                           << ".snapshots\", every: 1s}\n"
                            << "    counters: [{name: ways, key: key, mode: total, output: " << name_
                            << ".totals}]\n"
                            << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
@@ -208,6 +210,10 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
   auto daemon = Start();
   ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 1000; })) << daemon->Log();
   ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, merged) > 0; })) << daemon->Log();
+  ASSERT_TRUE(daemon->Await([&] {
+    Scatter("west", 3, 1, 3);
+    return daemon->Metric("lethe_snapshots_total") >= 6;
+  })) << daemon->Log();
   ASSERT_TRUE(daemon->process().Signal(SIGKILL).ok());
   Scatter("east", 2, 700, 1000);
   Scatter("west", 3, 600, 900);
@@ -221,6 +227,7 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
   ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(clicks, {"clicks.web"}); })) << daemon->Log();
   ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(app, {"clicks.app"}); })) << daemon->Log();
   EXPECT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "is loaded, with")) << daemon->Log();
   // Seven keys of 1,000 events.
   std::string counters;
   EXPECT_TRUE(daemon->Await([&] {
