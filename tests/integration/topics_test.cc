@@ -205,6 +205,13 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
   Scatter("east", 2, 250, 750);
   Scatter("clicks.web", 2, 1, 300);
   Send("orders", 1, 500);
+  ProcessOptions check;
+  check.args = {LETHE_PROGRAM, "check", "--config", config_, "--http=off"};
+  const Finished checked = RunToEnd(check, absl::Minutes(1)).value();
+  EXPECT_EQ(checked.exit_code, 0) << checked.out;
+  for (const char* topic : {"west", "east", "orders", "clicks.web"}) {
+    EXPECT_TRUE(absl::StrContains(checked.out, Topic(topic) + " passes")) << checked.out;
+  }
   const std::string merged = absl::StrCat(name_, "-", Topic("all"), "-repartition");
   const std::string clicks = absl::StrCat(name_, "-", Topic("clicks.web"), "-repartition");
   auto daemon = Start();

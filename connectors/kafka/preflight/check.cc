@@ -59,9 +59,17 @@ class Checker {
     MemoryNeed need;
     for (const DaemonOptions& topic : inputs->topics) {
       show(need.topics, static_cast<int64_t>(inputs->topics.size()));
-      options_ = topic;
-      CheckTopic();
-      need.Add(topic, topics_.input.partitions, rate_);
+      // Merged inputs share what is written, and each has its own log.
+      int32_t partitions = 0;
+      double rate = 0;
+      for (const std::string& input : topic.inputs()) {
+        options_ = topic;
+        options_.input = input;
+        CheckTopic();
+        partitions = std::max(partitions, topics_.input.partitions);
+        rate += rate_;
+      }
+      need.Add(topic, partitions, rate);
     }
     // What one topic needs says little about memory that all of them share.
     std::erase_if(findings_, [](const Finding& each) { return each.check == kMemoryCheck; });

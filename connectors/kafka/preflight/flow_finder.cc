@@ -40,6 +40,7 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
   }
   TopicList::Inputs inputs = list_.Match({names.begin(), names.end()}, present);
   std::map<std::string, std::string> problems;
+  std::set<std::string> passing;  // of these, what may pass by itself
   int added_count = 0;
   for (TopicList::Refused& each : inputs.refused) problems.emplace(each.topic, std::move(each.why));
   for (const DaemonOptions& options : inputs.topics) {
@@ -47,6 +48,7 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
     const absl::Status added = AddTopic(options, client, added_count < kMostLogged);
     added_count += added.ok() ? 1 : 0;
     if (!added.ok()) problems.emplace(options.input, std::string(added.message()));
+    if (absl::IsUnavailable(added)) passing.insert(options.input);
   }
   if (added_count > kMostLogged) {
     spdlog::info("{} more topics are read, {} in all: /status lists them", added_count - kMostLogged,
@@ -55,13 +57,16 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
   const std::lock_guard<std::mutex> lock(mutex_);
   int new_problems = 0;
   for (const auto& [topic, why] : problems) {
-    const auto known = problems_.find(topic);
-    if (known != problems_.end() && known->second == why) continue;
+    // A topic that was made a moment ago has no leader, and has one at the next look.
+    const bool may_pass = passing.contains(topic) && !problems_.contains(topic);
+    if (may_pass || said_[topic] == why) continue;
+    said_[topic] = why;
     if (++new_problems <= kMostLogged) spdlog::error("{} is not read: {}", topic, why);
   }
   if (new_problems > kMostLogged) {
     spdlog::error("{} more topics are not read: /status says why", new_problems - kMostLogged);
   }
+  std::erase_if(said_, [&](const auto& said) { return !problems.contains(said.first); });
   problems_ = std::move(problems);
   return absl::OkStatus();
 }

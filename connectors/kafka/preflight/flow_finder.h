@@ -49,6 +49,7 @@ class FlowFinder {
   const TopicList list_;
   const Flows& flows_;
   const Add add_;
+  std::map<std::string, std::string> said_;  // the problems that were logged
   ClientErrors routing_errors_;
   ClientPtr routing_client_;  // of the routers' group
 

@@ -232,18 +232,18 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     input_rules.BoundsBatches();
   }
   Rules output_rules("output", topics.output, findings);
-  if (!options.routes)
-    output_rules.HasPartitionsFor(origin.partitions);  // routed records may go to any partition
+  // Merged inputs may have different numbers of partitions; routed records may go to any.
+  const auto has_places = [&](const TopicFacts& topic) {
+    return !options.merged.empty() && topic.partitions >= origin.partitions;
+  };
+  if (!options.routes && !has_places(topics.output)) output_rules.HasPartitionsFor(origin.partitions);
   if (output_rules.IsDescribed()) {
     output_rules.KeepsTimes();
     if (!origin.config.empty()) output_rules.TakesRecordsOf(origin);
   }
   if (topics.repartition) {
     Rules repartition_rules("repartition", *topics.repartition, findings);
-    // Merged inputs may have different numbers of them.
-    if (options.merged.empty() || topics.repartition->partitions < input.partitions) {
-      repartition_rules.RoutesTo(input.partitions);
-    }
+    if (!has_places(*topics.repartition)) repartition_rules.RoutesTo(input.partitions);
     repartition_rules.IsReplicatedAs(input);
     if (repartition_rules.IsDescribed()) {
       repartition_rules.IsNotCompacted("compaction may keep the retry and remove the first");
@@ -278,7 +278,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   }
   if (topics.divert) {
     Rules divert_rules("divert", *topics.divert, findings);
-    divert_rules.HasPartitionsFor(origin.partitions);
+    if (!has_places(*topics.divert)) divert_rules.HasPartitionsFor(origin.partitions);
     if (divert_rules.IsDescribed()) {
       divert_rules.IsNotCompacted(
           "diverted records are events, and compaction would keep only the last one of each key");

@@ -190,7 +190,7 @@ std::vector<Finding> ByTopic(std::vector<Finding> findings) {
 std::vector<Finding> CheckCluster(const RunConfig& config, SchemaSource* schemas) {
   std::vector<DaemonOptions> topics = config.topics;
   for (DaemonOptions& topic : topics) topic.record.schemas = schemas;
-  if (topics.size() == 1 && !IsPattern(topics.front().input)) {
+  if (topics.size() == 1 && !IsPattern(topics.front().input) && topics.front().merged.empty()) {
     return kafka::Check(topics.front());
   }
   const auto list = TopicList::Create(std::move(topics));
