@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,10 @@ namespace {
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 // The most time that the figures of filters may take of the worker at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
+// Of quiet partitions that many reports are renewed each time, or this part of them if that is more: each
+// within two seconds.
+constexpr size_t kLeastQuietTurns = 256;
+constexpr size_t kQuietTurns = 8;
 // A transaction stays open for one interval, and its commit may take some.
 constexpr int kIntervals = 3;
 
@@ -77,15 +82,56 @@ void Publisher::Publish() {
   report.gone = input_watch_.Gone();
   RenewStatus(tasks_, kRenewFor, state_.clock, &next_renewed_);
   LookForOpenTransactions();
-  for (const auto& [id, task] : tasks_) {
-    report.partitions.push_back(ReportOf(*task));
-    if (task->filter != nullptr) flows_.Of(*task).warnings.OfMemoryLimit(*task, report.partitions.back());
-  }
-  SayOpenTransactions(report.partitions);
+  RenewReports();
+  SayOpenTransactions();
+  std::vector<std::shared_ptr<const PartitionReport>> partitions;
+  partitions.reserve(reported_.size());
+  for (const auto& [id, reported] : reported_) partitions.push_back(reported.report);
   auto published = std::make_shared<const LaneReport>(std::move(report));
   const std::lock_guard<std::mutex> lock(mutex_);
   report_.swap(published);
+  partitions_.swap(partitions);
   published_at_ = state_.clock.Steady();
+}
+
+void Publisher::RenewReports() {
+  const size_t turns = std::max(kLeastQuietTurns, tasks_.size() / kQuietTurns);
+  size_t quiet = 0;
+  // Both maps are in the same order, and mostly of the same partitions.
+  const auto renew = [&](Tasks::const_iterator each, Tasks::const_iterator end) {
+    if (each == end) return;
+    auto at = reported_.lower_bound(each->first);
+    for (; each != end; ++each, ++at) {
+      while (at != reported_.end() && at->first < each->first) at = reported_.erase(at);
+      if (at == reported_.end() || each->first < at->first) at = reported_.try_emplace(at, each->first);
+      Task& task = *each->second;
+      Reported& reported = at->second;
+      const Stamp stamp = StampOf(task);
+      if (reported.report != nullptr && reported.stamp == stamp && IsQuiet(task, *reported.report)) {
+        if (quiet >= turns) continue;
+        ++quiet;
+        next_quiet_ = {each->first.flow, each->first.partition + 1};
+      }
+      reported = {stamp, std::make_shared<const PartitionReport>(ReportOf(task))};
+      if (task.filter != nullptr) flows_.Of(task).warnings.OfMemoryLimit(task, *reported.report);
+    }
+  };
+  // From the partition whose turn it is to the last, then from the first.
+  const auto first = tasks_.lower_bound(next_quiet_);
+  renew(first, tasks_.end());
+  renew(tasks_.begin(), first);
+  if (reported_.size() == tasks_.size()) return;
+  std::erase_if(reported_, [&](const auto& each) { return !tasks_.contains(each.first); });
+}
+
+Publisher::Stamp Publisher::StampOf(const Task& task) {
+  return {task.next, task.committed, task.end_of_log, task.status_at, task.phase, task.in_transaction()};
+}
+
+bool Publisher::IsQuiet(const Task& task, const PartitionReport& report) {
+  return task.phase == Phase::kActive && report.phase == Phase::kActive && !task.in_transaction() &&
+         !task.schema_wait.is_on() && task.stop_before_next.empty() && report.lag() == 0 &&
+         report.open_transaction_since == absl::InfiniteFuture();
 }
 
 void Publisher::LookAtThrottling(LaneReport& report) {
@@ -161,14 +207,18 @@ std::string Publisher::WhyItWaits(const Task& task) const {
 
 LaneReport Publisher::Report() const {
   std::shared_ptr<const LaneReport> published;
+  std::vector<std::shared_ptr<const PartitionReport>> partitions;
   absl::Duration age;
   {
     // The worker waits for this lock, so the copy, of a thousand partitions perhaps, is made outside.
     const std::lock_guard<std::mutex> lock(mutex_);
     published = report_;
+    partitions = partitions_;
     age = state_.clock.Steady() - published_at_;
   }
   LaneReport report = *published;
+  report.partitions.reserve(partitions.size());
+  for (const auto& each : partitions) report.partitions.push_back(*each);
   const std::string waiting = state_.waiting();
   if (!waiting.empty()) {
     report.waiting = waiting;
@@ -221,18 +271,23 @@ void Publisher::LookForOpenTransactions() {
   std::vector<OpenTransactionWatch::Sight> sights;
   for (const auto& [id, task] : tasks_) {
     const int64_t position = task->next;
-    // The end that the client met is the last stable offset; that of the log comes with the same answers. The
-    // end that was asked for shows that the answers have not stopped.
-    const bool held = task->phase == Phase::kActive && !task->schema_wait.is_on() &&
-                      task->end_of_log == position && source_.HighWatermark(id) > position &&
-                      ends_.Of(id) <= position;
-    sights.push_back({id, position, held});
+    if (task->phase != Phase::kActive || task->schema_wait.is_on() || task->end_of_log != position) continue;
+    const auto reported = reported_.find(id);
+    // The end that the client met is the last stable offset; that of the log comes with the same answers, and
+    // was seen at the last renewal.
+    if (reported == reported_.end() || reported->second.report->high_watermark <= position) continue;
+    // The end that was asked for shows that the answers have not stopped.
+    sights.push_back({id, position, source_.HighWatermark(id) > position && ends_.Of(id) <= position});
   }
   open_transactions_.Look(sights, state_.clock.Steady());
 }
 
-void Publisher::SayOpenTransactions(const std::vector<PartitionReport>& partitions) {
-  const std::optional<std::string> held = OpenTransactionRemark(partitions);
+void Publisher::SayOpenTransactions() {
+  std::vector<PartitionReport> open;
+  for (const auto& [id, reported] : reported_) {
+    if (reported.report->open_transaction_since != absl::InfiniteFuture()) open.push_back(*reported.report);
+  }
+  const std::optional<std::string> held = OpenTransactionRemark(open);
   if (held && !said_open_transaction_) spdlog::warn("lane {}: {}", state_.lane, *held);
   if (!held && said_open_transaction_) {
     spdlog::info("lane {}: no open transaction blocks the input any longer", state_.lane);

@@ -3,9 +3,11 @@
 #define LETHE_SRC_PIPELINE_PUBLISH_PUBLISHER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -35,6 +37,27 @@ class Publisher {
   LaneReport Report() const;
 
  private:
+  // What a partition's report was made of, as far as it shows that nothing has happened since.
+  struct Stamp {
+    int64_t next = -1;
+    int64_t committed = -1;
+    int64_t end_of_log = -1;
+    std::pair<int64_t, int64_t> status_at = {};
+    Phase phase = Phase::kActive;
+    bool in_transaction = false;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  struct Reported {
+    Stamp stamp;
+    std::shared_ptr<const PartitionReport> report;
+  };
+
+  // Renews the reports of partitions with which something has happened or may; of the others, which are most
+  // of thousands, each in its turn: only what producers hide in an open transaction changes there.
+  void RenewReports();
+  static Stamp StampOf(const Task& task);
+  // Whether the report stays true until something happens.
+  static bool IsQuiet(const Task& task, const PartitionReport& report);
   PartitionReport ReportOf(const Task& task) const;
   // If quotas hold the clients back.
   void LookAtThrottling(LaneReport& report);
@@ -44,7 +67,7 @@ class Publisher {
   // Names the partitions without progress; empty: none. Logs when that begins or ends.
   std::string WhyItStands();
   void LookForOpenTransactions();
-  void SayOpenTransactions(const std::vector<PartitionReport>& partitions);
+  void SayOpenTransactions();
   bool IsAtEnd() const;
   void SayWhenCaughtUp();
 
@@ -69,11 +92,14 @@ class Publisher {
   bool caught_up_ = false;
   absl::Time next_publish_ = absl::InfinitePast();
   TopicPartition next_renewed_;  // the partition whose filter figures are next
+  std::map<TopicPartition, Reported> reported_;
+  TopicPartition next_quiet_;  // the quiet partition whose turn it is
   bool published_at_end_ = false;
 
   mutable std::mutex mutex_;
-  std::shared_ptr<const LaneReport> report_;  // guarded by mutex_
-  absl::Time published_at_;                   // likewise
+  std::shared_ptr<const LaneReport> report_;  // guarded by mutex_; without its partitions
+  std::vector<std::shared_ptr<const PartitionReport>> partitions_;  // likewise: these
+  absl::Time published_at_;                                         // likewise
 };
 
 }  // namespace lethe

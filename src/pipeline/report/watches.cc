@@ -67,16 +67,19 @@ std::optional<double> ThrottleWatch::Take(absl::Time now) {
 }
 
 void ProgressWatch::Look(absl::Span<const Sight> owned, absl::Time now) {
-  std::map<TopicPartition, Seen> seen;
+  auto next = seen_.begin();
   for (const Sight& sight : owned) {
-    Seen next{sight.committed, sight.behind, now};
-    const auto before = seen_.find(sight.partition);
-    const bool stands = before != seen_.end() && before->second.behind && sight.behind &&
-                        before->second.committed == sight.committed;
-    if (stands) next.since = before->second.since;
-    seen.emplace(sight.partition, next);
+    while (next != seen_.end() && next->first < sight.partition) next = seen_.erase(next);
+    if (next == seen_.end() || sight.partition < next->first) {
+      next = seen_.emplace_hint(next, sight.partition, Seen{sight.committed, sight.behind, now});
+    } else {
+      Seen& seen = next->second;
+      const bool stands = seen.behind && sight.behind && seen.committed == sight.committed;
+      seen = {sight.committed, sight.behind, stands ? seen.since : now};
+    }
+    ++next;
   }
-  seen_ = std::move(seen);
+  seen_.erase(next, seen_.end());
 }
 
 absl::Duration ProgressWatch::StandsFor(TopicPartition partition, absl::Time now) const {

@@ -127,7 +127,8 @@ class ProgressWatch {
     bool behind = false;  // it has lag
   };
 
-  // `owned` are all partitions of the lane; others are forgotten.
+  // `owned` are all partitions of the lane, in their order; others are forgotten. Four times a second, of
+  // thousands: it allocates for new ones only.
   void Look(absl::Span<const Sight> owned, absl::Time now);
 
   // Time with lag and without a commit; zero without lag.
