@@ -226,7 +226,8 @@ absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics 
     auto store = OpenSnapshotStore(flow->options);  // it keeps a reference
     if (!store.ok()) return store.status();
     if (*store != nullptr) {
-      flow->snapshots = std::make_unique<Snapshots>(*std::move(store), options.snapshots.every);
+      flow->snapshots = std::make_unique<Snapshots>(*std::move(store), options.snapshots.every,
+                                                    SnapshotWriting{.topic = options.input});
     }
     const auto level = is_logged ? spdlog::level::info : spdlog::level::debug;
     spdlog::log(level, "{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",

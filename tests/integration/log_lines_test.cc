@@ -41,7 +41,7 @@ TEST(LogLinesTest, CaughtUpSnapshotsAndTotalsAreSaid) {
   EXPECT_TRUE(daemon->Await([&] {
     flow.SendIds("b", next, next);
     ++next;
-    return absl::StrContains(daemon->Log(), "snapshot of partition 0 written");
+    return absl::StrContains(daemon->Log(), "-0: snapshot written");
   }));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(daemon->AwaitLog("records: ")) << daemon->Log();

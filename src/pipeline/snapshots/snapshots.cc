@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace lethe {
 namespace {
 
@@ -17,6 +19,10 @@ Snapshots::Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every,
   if (writing_.has_thread) thread_ = std::thread([this] { Run(); });
 }
 
+std::string Snapshots::NameOf(int32_t partition) const {
+  return absl::StrCat(writing_.topic, "-", partition);
+}
+
 void Snapshots::Stop() {
   if (!thread_.joinable()) return;
   GiveUpWriting();
@@ -25,7 +31,7 @@ void Snapshots::Stop() {
     changed_.wait_for(lock, absl::ToChronoMilliseconds(kRemovePatience),
                       [this] { return tasks_.empty() && to_remove_.empty() && !busy_; });
     if (!tasks_.empty() || !to_remove_.empty()) {
-      spdlog::warn("could not remove unused snapshots: there was no time");
+      spdlog::warn("{}: could not remove unused snapshots: there was no time", writing_.topic);
     }
     stop_ = true;
   }
@@ -58,9 +64,8 @@ void Snapshots::Remove(PartitionSnapshot snapshot) {
 
 void Snapshots::Failed(int32_t partition, const absl::Status& why) {
   spdlog::error(
-      "could not save a snapshot of partition {}: {}; processing continues, and a restart uses an older "
-      "snapshot",
-      partition, std::string(why.message()));
+      "{}: could not save a snapshot: {}; processing continues, and a restart uses an older snapshot",
+      NameOf(partition), std::string(why.message()));
   const std::lock_guard<std::mutex> lock(mutex_);
   ++counts_.errors;
 }
@@ -68,7 +73,7 @@ void Snapshots::Failed(int32_t partition, const absl::Status& why) {
 void Snapshots::Named(int32_t partition, SnapshotId id, std::optional<SnapshotId> before, bool is_first) {
   Do([this, partition, id, before, is_first] {
     if (absl::Status dropped = store_->DropOlder(partition, id, before, is_first); !dropped.ok()) {
-      spdlog::warn("could not remove an old snapshot of partition {}: {}", partition,
+      spdlog::warn("{}: could not remove an old snapshot: {}", NameOf(partition),
                    std::string(dropped.message()));
     }
   });
@@ -104,7 +109,8 @@ bool Snapshots::RunOne() {
   if (!to_remove_.empty()) {
     task = [this, all = std::exchange(to_remove_, {})] {
       if (absl::Status removed = store_->Remove(all); !removed.ok()) {
-        spdlog::warn("could not remove an unused snapshot: {}", std::string(removed.message()));
+        spdlog::warn("{}: could not remove an unused snapshot: {}", writing_.topic,
+                     std::string(removed.message()));
       }
     };
   } else if (!tasks_.empty()) {
@@ -134,7 +140,7 @@ void Snapshots::Write(SnapshotTaking& taking) {
     ended = SnapshotTaking::State::kDone;
     const double seconds = absl::ToDoubleSeconds(writing_.clock.Steady() - start);
     if (const auto like_it = written_.Next(writing_.clock.Steady())) {
-      spdlog::info("snapshot of partition {} written in {:.1f} s{}", taking.partition, seconds, *like_it);
+      spdlog::info("{}: snapshot written in {:.1f} s{}", NameOf(taking.partition), seconds, *like_it);
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counts_.taken;

@@ -77,8 +77,10 @@ struct SnapshotTaking {
   std::atomic<State> state = State::kRunning;
 };
 
-// Where the snapshots are written, by what time, and what makes their names unique.
+// Of which topic's partitions, where the snapshots are written, by what time, and what makes their names
+// unique.
 struct SnapshotWriting {
+  std::string topic = {};
   bool has_thread = true;  // false: RunOne() does the work
   const Clock& clock = SystemClock();
   std::function<uint32_t()> random = [] { return std::random_device()(); };
@@ -116,6 +118,7 @@ class Snapshots {
   SnapshotCounts counts() const;
 
  private:
+  std::string NameOf(int32_t partition) const;  // for the log
   void Run();
   void Do(std::function<void()> task);
   void Write(SnapshotTaking& taking);
