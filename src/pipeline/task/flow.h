@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,7 +52,9 @@ class Flows {
   Flow& Add(std::unique_ptr<Flow> flow) {
     const std::lock_guard<std::mutex> lock(mutex_);
     flow->number = static_cast<int32_t>(flows_.size());
-    return *flows_.emplace_back(std::move(flow));
+    Flow& added = *flows_.emplace_back(std::move(flow));
+    by_input_.emplace(added.options.input, &added);
+    return added;
   }
   int32_t size() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -64,15 +67,14 @@ class Flows {
   // By the input's name; null: there is none.
   Flow* Find(absl::string_view input) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& flow : flows_) {
-      if (flow->options.input == input) return flow.get();
-    }
-    return nullptr;
+    const auto found = by_input_.find(input);
+    return found == by_input_.end() ? nullptr : found->second;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::deque<std::unique_ptr<Flow>> flows_;  // guarded by mutex_
+  std::deque<std::unique_ptr<Flow>> flows_;      // guarded by mutex_, as is this
+  std::map<absl::string_view, Flow*> by_input_;  // views of the flows' options
 };
 
 }  // namespace lethe
