@@ -95,6 +95,10 @@ constexpr int kLookForRoomMs = 2;
 constexpr absl::string_view kDenseCodec = "zstd";
 // The size of a record on the wire without its key and value.
 constexpr int64_t kRecordOverhead = 10;
+// The broker writes the offsets of one request as one batch, which its topic takes up to 1 MiB by default.
+// Thousands of partitions need more.
+constexpr size_t kMostOffsetsBytes = size_t{256} << 10;
+constexpr size_t kOffsetOverhead = 128;  // of one partition, beside names and metadata
 // The client's queue, for records up to so many bytes.
 constexpr int64_t kQueueBytes = int64_t{64} << 20;
 
@@ -488,27 +492,33 @@ absl::StatusOr<RecordRules> Output::AskRules(int32_t flow) {
   return output->record_rules();
 }
 
-PartitionListPtr Output::Offsets(const std::vector<Position>& positions) const {
-  PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(positions.size())));
+std::vector<PartitionListPtr> Output::Offsets(const std::vector<Position>& positions) const {
+  std::vector<PartitionListPtr> lists;
+  size_t bytes = 0;
   for (const Position& position : positions) {
     const std::string& topic = flows_.at(position.partition.flow).options.input;
+    bytes += kOffsetOverhead + topic.size() + position.metadata.size();
+    if (lists.empty() || bytes > kMostOffsetsBytes) {
+      lists.emplace_back(rd_kafka_topic_partition_list_new(0));
+      bytes = 0;
+    }
     rd_kafka_topic_partition_t* element =
-        rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), position.partition.partition);
+        rd_kafka_topic_partition_list_add(lists.back().get(), topic.c_str(), position.partition.partition);
     element->offset = position.offset;
     element->metadata = rd_kafka_mem_malloc(consumer_.client(), position.metadata.size());
     std::copy(position.metadata.begin(), position.metadata.end(), static_cast<char*>(element->metadata));
     element->metadata_size = position.metadata.size();
   }
-  return list;
+  return lists;
 }
 
 Outcome Output::Commit(const std::vector<Position>& positions) {
   const Waiting waiting(waited_);
-  const PartitionListPtr offsets = Offsets(positions);
-  return transactional_ ? CommitTransaction(offsets.get()) : CommitDelivered(offsets.get());
+  const std::vector<PartitionListPtr> offsets = Offsets(positions);
+  return transactional_ ? CommitTransaction(offsets) : CommitDelivered(offsets);
 }
 
-Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets) {
+Outcome Output::CommitTransaction(const std::vector<PartitionListPtr>& offsets) {
   // A commit would also wait for records that are stuck behind a refused one.
   const absl::Time begin = SteadyNow();
   absl::Time looked = begin;
@@ -526,10 +536,13 @@ Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets
     report_.last_error = "stopped while the broker was slow to take the records";
   }
   if (report_.failure != Failure::kNone) return Abort();
-  ErrorPtr error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
-    return rd_kafka_send_offsets_to_transaction(producer_.get(), offsets, consumer_.group_metadata(),
-                                                timeout_ms);
-  });
+  ErrorPtr error;
+  for (auto list = offsets.begin(); list != offsets.end() && error == nullptr; ++list) {
+    error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
+      return rd_kafka_send_offsets_to_transaction(producer_.get(), list->get(), consumer_.group_metadata(),
+                                                  timeout_ms);
+    });
+  }
   if (error == nullptr) {
     error = Retry("committing a transaction", [this](int timeout_ms) {
       // A commit that timed out goes on inside the client: calling again waits for the same commit. It is
@@ -546,7 +559,7 @@ Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets
   return Abort();
 }
 
-Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) {
+Outcome Output::CommitDelivered(const std::vector<PartitionListPtr>& offsets) {
   absl::Time give_up = absl::InfiniteFuture();
   while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     if (StopGraceIsOver(give_up)) return Outcome::kStopped;
@@ -559,9 +572,12 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) 
     return ProducerLost(reason);
   }
   if (report_.failure != Failure::kNone) return Aborted(/*renew=*/false);
-  for (;;) {
-    const rd_kafka_resp_err_t code = rd_kafka_commit(consumer_.client(), offsets, /*async=*/0);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return Outcome::kCommitted;
+  for (auto list = offsets.begin(); list != offsets.end();) {
+    const rd_kafka_resp_err_t code = rd_kafka_commit(consumer_.client(), list->get(), /*async=*/0);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      ++list;
+      continue;
+    }
     report_.last_error = rd_kafka_err2str(code);
     report_.has_group_moved_on = IsGroupMovedOn(code);
     if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
@@ -570,6 +586,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) 
     state_.SetWaiting(absl::StrCat("committing offsets: ", report_.last_error));
     absl::SleepFor(kAskAgainAfter);
   }
+  return Outcome::kCommitted;
 }
 
 // Unanswered records may be in the broker's log. If one waited to be sent again, the client purges it when it

@@ -115,8 +115,8 @@ class Output final : public Sink {
   // Keeps the failure. False: the report's last_error says why there is no producer.
   bool RecreateProducer();
   absl::Status NoProducer() const;
-  Outcome CommitTransaction(const rd_kafka_topic_partition_list_t* offsets);
-  Outcome CommitDelivered(const rd_kafka_topic_partition_list_t* offsets);
+  Outcome CommitTransaction(const std::vector<PartitionListPtr>& offsets);
+  Outcome CommitDelivered(const std::vector<PartitionListPtr>& offsets);
   // After stop: whether the time that a wait may still take is over. `give_up` starts as InfiniteFuture().
   bool StopGraceIsOver(absl::Time& give_up) const;
   // Calls until it neither asks for a retry nor times out. Null is success.
@@ -129,7 +129,8 @@ class Output final : public Sink {
   };
   rd_kafka_topic_t* TopicOf(const Target& target);
   FlowTopics OpenTopics(const DaemonOptions& options) const;
-  PartitionListPtr Offsets(const std::vector<Position>& positions) const;
+  // In as many requests as the broker needs.
+  std::vector<PartitionListPtr> Offsets(const std::vector<Position>& positions) const;
   static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
   static int CloseSocket(int socket, void* opaque);  // in the client's threads
 
