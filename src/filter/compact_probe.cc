@@ -16,8 +16,11 @@ bool HasLzcnt() {
 }  // namespace
 
 bool RunsAvx2() {
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi") != 0 &&
-         __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("popcnt") != 0 && HasLzcnt();
+  // Asked once: in a virtual machine each question takes a microsecond and more.
+  static const bool runs = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi") != 0 &&
+                           __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("popcnt") != 0 &&
+                           HasLzcnt();
+  return runs;
 }
 
 }  // namespace lethe

@@ -23,22 +23,22 @@ absl::StatusOr<std::vector<CommittedOffset>> Answers::Committed(const std::strin
   return committed;
 }
 
-absl::StatusOr<LogState> Answers::Log(const std::string& name, int32_t partition) {
+absl::StatusOr<LogState> Answers::Log(const std::string& topic, int32_t partition) {
   thread_.Pass();
   if (is_away()) return Away();
-  const Topic& topic = broker_.topic(name);
-  if (static_cast<size_t>(partition) >= topic.logs.size()) return absl::NotFoundError("no such partition");
-  const lethe::simulation::Log& log = *topic.logs[static_cast<size_t>(partition)];
-  return LogState{log.start(), log.stable_end()};
+  const auto* const log = broker_.FindLog(topic, partition);
+  if (log == nullptr) return absl::NotFoundError("no such partition");
+  return LogState{log->start(), log->stable_end()};
 }
 
 absl::StatusOr<absl::Time> Answers::TimeAt(const std::string& topic, int32_t partition, int64_t offset) {
   thread_.Pass();
   if (is_away()) return Away();
-  const lethe::simulation::Log& log = *broker_.topic(topic).logs.at(static_cast<size_t>(partition));
-  for (int64_t at = std::max(offset, log.start()); at < log.stable_end(); ++at) {
-    if (log.at(at).kind == Entry::Kind::kRecord) {
-      return absl::FromUnixMillis(log.at(at).record.timestamp_ms);
+  const auto* const log = broker_.FindLog(topic, partition);
+  if (log == nullptr) return absl::NotFoundError("no such partition");
+  for (int64_t at = std::max(offset, log->start()); at < log->stable_end(); ++at) {
+    if (log->at(at).kind == Entry::Kind::kRecord) {
+      return absl::FromUnixMillis(log->at(at).record.timestamp_ms);
     }
   }
   return absl::InfiniteFuture();
@@ -47,12 +47,14 @@ absl::StatusOr<absl::Time> Answers::TimeAt(const std::string& topic, int32_t par
 absl::StatusOr<int32_t> Answers::CountPartitions(const std::string& topic) {
   thread_.Pass();
   if (is_away()) return Away();
-  return static_cast<int32_t>(broker_.topic(topic).logs.size());
+  if (broker_.Find(topic) == nullptr) return absl::NotFoundError("no such topic");
+  return broker_.CountPartitions(topic);
 }
 
-std::string Answers::TopicId(const std::string& topic) {
+std::string Answers::TopicId(const std::string& name) {
   thread_.Pass();
-  return is_away() ? "" : broker_.topic(topic).id;
+  const Topic* const topic = is_away() ? nullptr : broker_.Find(name);
+  return topic == nullptr ? "" : topic->id;
 }
 
 absl::Status Answers::ReadTotals(const std::string& topic, const std::vector<int32_t>& partitions,
@@ -71,7 +73,7 @@ absl::Status Answers::ReadTotals(const std::string& topic, const std::vector<int
       }
       const Entry& entry = log.at(next);
       if (entry.kind == Entry::Kind::kRecord && broker_.is_committed(entry.transaction)) {
-        see(ViewOf(entry.record, partition, next, headers));
+        see(ViewOf(entry.record, {0, partition}, next, headers));
       }
       ++next;
     }

@@ -40,10 +40,7 @@ Topic& Broker::CreateTopic(const std::string& name, int32_t partitions) {
   topic->name = name;
   topic->id = absl::StrCat("id", ++topics_created_);
   for (int32_t i = 0; i < partitions; ++i) topic->logs.push_back(std::make_unique<Log>());
-  auto& place = topics_[name];
-  if (place != nullptr) deleted_.push_back(std::move(place));
-  place = std::move(topic);
-  return *place;
+  return *(topics_[name] = std::move(topic));
 }
 
 void Broker::AddPartition(const std::string& name) {
@@ -51,10 +48,19 @@ void Broker::AddPartition(const std::string& name) {
   topic(name).logs.back()->on_change = topic(name).logs.front()->on_change;
 }
 
-void Broker::Recreate(const std::string& name) {
-  const auto partitions = static_cast<int32_t>(topic(name).logs.size());
-  const auto on_change = topic(name).logs.front()->on_change;
-  for (auto& log : CreateTopic(name, partitions).logs) log->on_change = on_change;
+void Broker::Delete(const std::string& name) { deleted_.push_back(std::move(topics_.extract(name).mapped())); }
+
+std::vector<const Topic*> Broker::AllOf(const std::string& name) const {
+  std::vector<const Topic*> all;
+  for (const auto& topic : deleted_) {
+    if (topic->name == name) all.push_back(topic.get());
+  }
+  if (const Topic* const present = Find(name)) all.push_back(present);
+  return all;
+}
+
+void Broker::SetWritable(const std::string& name, bool is_writable) {
+  is_writable ? static_cast<void>(unwritable_.erase(name)) : static_cast<void>(unwritable_.insert(name));
 }
 
 void Broker::GoAway(absl::Duration duration) { away_until_ = std::max(away_until_, world_.now() + duration); }
@@ -95,8 +101,11 @@ Answer Broker::Produce(const std::string& id, int epoch, const std::string& topi
   Producer& producer = producers_.at(id);
   if (epoch != producer.epoch) return Answer::kFenced;
   if (producer.state == Producer::State::kEnding) return Answer::kBusy;
+  if (unwritable_.contains(topic_name)) return Answer::kNotPermitted;
+  Log* const found = FindLog(topic_name, partition);
+  if (found == nullptr) return Answer::kNoTopic;
   Begin(producer);
-  Log& log = *topic(topic_name).logs.at(static_cast<size_t>(partition));
+  Log& log = *found;
   for (const Record& record : batch) {
     Entry entry = {.transaction = producer.transaction, .record = record};
     entry.record.partition = partition;
@@ -116,6 +125,9 @@ Answer Broker::AddOffsets(const std::string& id, int epoch, Group& group, const 
   if (epoch != producer.epoch) return Answer::kFenced;
   if (producer.state == Producer::State::kEnding) return Answer::kBusy;
   if (!group.MayCommit(member, generation)) return Answer::kGroupMovedOn;
+  for (const auto& [topic, position] : positions) {
+    if (FindLog(topic, position.partition.partition) == nullptr) return Answer::kNoTopic;
+  }
   Begin(producer);
   producer.group = &group;
   group.AddPending(producer.transaction, positions);
@@ -175,15 +187,24 @@ void Broker::EndTransaction(int64_t transaction, bool commits, Log& log) {
   log.EndTransaction(transaction);
 }
 
-std::vector<Record> Broker::Committed(const std::string& name, bool from_the_beginning) const {
+std::vector<Record> Broker::CommittedIn(const Topic& topic) const {
   std::vector<Record> records;
-  for (const auto& log : topics_.at(name)->logs) {
-    for (int64_t i = from_the_beginning ? 0 : log->start(); i < log->stable_end(); ++i) {
+  for (const auto& log : topic.logs) {
+    for (int64_t i = 0; i < log->stable_end(); ++i) {
       const Entry& entry = log->at(i);
       if (entry.kind == Entry::Kind::kRecord && is_committed(entry.transaction)) {
         records.push_back(entry.record);
       }
     }
+  }
+  return records;
+}
+
+std::vector<Record> Broker::Committed(const std::string& name) const {
+  std::vector<Record> records;
+  for (const Topic* topic : AllOf(name)) {
+    std::vector<Record> more = CommittedIn(*topic);
+    std::move(more.begin(), more.end(), std::back_inserter(records));
   }
   return records;
 }

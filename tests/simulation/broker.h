@@ -77,7 +77,8 @@ enum class Answer {
   kBusy,    // a transaction of the producer, or of the partition, is not over yet: ask again
   kFenced,  // another producer of this name has come, or its transaction has timed out
   kGroupMovedOn,
-  kRefused,  // a record is too large
+  kNoTopic,
+  kNotPermitted,  // to write to the topic, now
 };
 
 class Group;
@@ -89,10 +90,28 @@ class Broker {
   Topic& CreateTopic(const std::string& name, int32_t partitions);
   Topic& topic(const std::string& name) { return *topics_.at(name); }
   const Topic& topic(const std::string& name) const { return *topics_.at(name); }
-  bool has(const std::string& name) const { return topics_.contains(name); }
+  // Null: there is none.
+  const Topic* Find(const std::string& name) const {
+    const auto found = topics_.find(name);
+    return found == topics_.end() ? nullptr : found->second.get();
+  }
+  // Null: there is none, or it has no such partition.
+  Log* FindLog(const std::string& name, int32_t partition) const {
+    const Topic* const topic = Find(name);
+    const auto place = static_cast<size_t>(partition);
+    return topic == nullptr || place >= topic->logs.size() ? nullptr : topic->logs[place].get();
+  }
+  int32_t CountPartitions(const std::string& name) const {
+    const Topic* const topic = Find(name);
+    return topic == nullptr ? 0 : static_cast<int32_t>(topic->logs.size());
+  }
   void AddPartition(const std::string& name);
-  // Deletes the topic, and creates it again.
-  void Recreate(const std::string& name);
+  // One that is created by the same name later has another id.
+  void Delete(const std::string& name);
+  // All that had this name, the latest last.
+  std::vector<const Topic*> AllOf(const std::string& name) const;
+  // Nobody may write to it, or everybody again.
+  void SetWritable(const std::string& name, bool is_writable);
 
   // No broker answers for so long.
   void GoAway(absl::Duration duration);
@@ -116,8 +135,9 @@ class Broker {
   bool is_committed(int64_t transaction) const {
     return transaction < 0 || outcomes_[static_cast<size_t>(transaction)] == Outcome::kCommitted;
   }
-  // Of the partition, as a reader of what is committed sees them.
-  std::vector<Record> Committed(const std::string& topic, bool from_the_beginning) const;
+  // Of all that had this name, as a reader of what is committed saw them.
+  std::vector<Record> Committed(const std::string& name) const;
+  std::vector<Record> CommittedIn(const Topic& topic) const;
   int64_t transactions_of(const std::string& id) const { return producers_.at(id).transactions; }
 
  private:
@@ -140,6 +160,7 @@ class Broker {
   World& world_;
   std::map<std::string, std::unique_ptr<Topic>> topics_;
   std::vector<std::unique_ptr<Topic>> deleted_;
+  std::set<std::string> unwritable_;
   std::map<std::string, Producer> producers_;
   std::vector<Outcome> outcomes_;  // of all transactions
   absl::Duration away_until_;

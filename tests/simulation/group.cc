@@ -8,8 +8,9 @@
 
 namespace lethe::simulation {
 
-Group::Group(World& world, GroupOptions options, std::function<int32_t()> count_partitions)
-    : world_(world), options_(std::move(options)), count_partitions_(std::move(count_partitions)) {
+Group::Group(World& world, GroupOptions options,
+             std::function<int32_t(const std::string& topic)> count_partitions)
+    : world_(world), options_(options), count_partitions_(std::move(count_partitions)) {
   LookForSilence();
 }
 
@@ -27,7 +28,7 @@ Group::State Group::Heartbeat(const std::string& id) {
   return is_rebalancing_ && !member->has_joined ? State::kRejoin : State::kMember;
 }
 
-std::string Group::Join(GroupClient& client, const std::string& id, const std::set<int32_t>& owned) {
+std::string Group::Join(GroupClient& client, const std::string& id, const GroupPartitions& owned) {
   Member* member = Find(id);
   if (member == nullptr && !client.static_id().empty()) {
     const auto former = std::find_if(members_.begin(), members_.end(), [&](const Member& each) {
@@ -39,7 +40,7 @@ std::string Group::Join(GroupClient& client, const std::string& id, const std::s
       former->id = absl::StrCat("member-", next_member_++);
       former->client = &client;
       former->seen = world_.now();
-      if (!is_rebalancing_) {
+      if (!is_rebalancing_ && former->topics == client.topics()) {
         Tell(*former);
         return former->id;
       }
@@ -52,6 +53,7 @@ std::string Group::Join(GroupClient& client, const std::string& id, const std::s
     member = &members_.back();
   }
   member->has_joined = true;
+  member->topics = client.topics();
   member->owned = owned;
   member->seen = world_.now();
   const std::string joined = member->id;
@@ -93,8 +95,19 @@ void Group::Expel(const GroupClient& client) {
   Remove(client.member());
 }
 
+std::map<std::string, int32_t> Group::CountPartitions() const {
+  std::map<std::string, int32_t> counts;
+  for (const Member& member : members_) {
+    for (const std::string& topic : member.topics) {
+      const auto [known, is_new] = counts.try_emplace(topic);
+      if (is_new) known->second = count_partitions_(topic);
+    }
+  }
+  return counts;
+}
+
 void Group::LookAtPartitions() {
-  if (count_partitions_() != partitions_ && !is_rebalancing_ && !members_.empty()) Rebalance();
+  if (!is_rebalancing_ && !members_.empty() && CountPartitions() != partitions_) Rebalance();
 }
 
 void Group::Rebalance() {
@@ -124,32 +137,42 @@ void Group::EndRound() {
 }
 
 void Group::Assign() {
-  partitions_ = count_partitions_();
-  const size_t quota = (static_cast<size_t>(partitions_) + members_.size() - 1) / members_.size();
-  std::set<int32_t> taken;  // by one that goes on, or that has yet to give it back
+  partitions_ = CountPartitions();
+  size_t all = 0;
+  for (const auto& [topic, count] : partitions_) all += static_cast<size_t>(count);
+  const size_t quota = (all + members_.size() - 1) / members_.size();
+  GroupPartitions taken;  // by one that goes on, or that has yet to give it back
   for (Member& member : members_) {
     member.assigned.clear();
     if (!options_.is_cooperative) continue;
-    for (const int32_t each : member.owned) {
-      if (each >= partitions_ || !taken.insert(each).second) continue;
+    for (const GroupPartition& each : member.owned) {
+      const auto count = partitions_.find(each.first);
+      if (count == partitions_.end() || each.second >= count->second || !taken.insert(each).second) continue;
       if (member.assigned.size() < quota) member.assigned.insert(each);
     }
   }
   const size_t shift = static_cast<size_t>(world_.dice().Below(static_cast<int64_t>(members_.size())));
-  for (int32_t each = 0; each < partitions_; ++each) {
-    if (taken.contains(each)) continue;
-    for (size_t i = 0; i < members_.size(); ++i) {
-      Member& member = members_[(static_cast<size_t>(each) + shift + i) % members_.size()];
-      if (member.assigned.size() >= quota) continue;
-      member.assigned.insert(each);
-      break;
+  size_t turn = shift;
+  for (const auto& [topic, count] : partitions_) {
+    for (int32_t partition = 0; partition < count; ++partition, ++turn) {
+      if (taken.contains({topic, partition})) continue;
+      // The one that has least, of those that want it.
+      Member* to = nullptr;
+      for (size_t i = 0; i < members_.size(); ++i) {
+        Member& member = members_[(turn + i) % members_.size()];
+        if (!member.topics.contains(topic)) continue;
+        if (to == nullptr || member.assigned.size() < to->assigned.size()) to = &member;
+      }
+      to->assigned.emplace(topic, partition);
     }
   }
 }
 
 void Group::Tell(const Member& member) {
-  world_.Say("group: generation ", generation_, ": ", member.id, " has ",
-             absl::StrJoin(member.assigned, ","));
+  if (world_.keeps_log()) {
+    world_.Say("group: generation ", generation_, ": ", member.id, " has ",
+               absl::StrJoin(member.assigned, ",", absl::PairFormatter("-")));
+  }
   if (member.client == nullptr) return;
   // The answer is on its way for a moment; the client may be no more when it comes.
   world_.After(world_.dice().Between(absl::ZeroDuration(), absl::Milliseconds(5)),
@@ -215,8 +238,11 @@ CommittedOffset Group::CommittedNow(const std::string& topic, int32_t partition)
   return found == committed_.end() ? CommittedOffset() : found->second;
 }
 
-void Group::Reset(const std::string& topic, int32_t partition, int64_t offset) {
-  committed_[{topic, partition}] = {offset, ""};
+void Group::Forget(const std::string& topic) {
+  std::erase_if(committed_, [&](const auto& each) { return each.first.first == topic; });
+  for (auto& [transaction, positions] : pending_) {
+    std::erase_if(positions, [&](const auto& each) { return each.first == topic; });
+  }
 }
 
 std::vector<NamedMember> Group::Members() const {
@@ -228,16 +254,29 @@ std::vector<NamedMember> Group::Members() const {
   return members;
 }
 
-GroupClient::GroupClient(World& world, Group& group, const Connection& connection, std::function<void()> wake)
-    : world_(world), group_(group), connection_(connection), wake_(std::move(wake)) {}
+GroupClient::GroupClient(World& world, Group& group, const Connection& connection, std::function<void()> wake,
+                         std::function<int32_t(const std::string& topic)> number_of)
+    : world_(world),
+      group_(group),
+      connection_(connection),
+      wake_(std::move(wake)),
+      number_of_(std::move(number_of)) {}
 
-void GroupClient::Subscribe(const std::string& static_id, const std::string& name) {
+void GroupClient::Open(const std::string& static_id, const std::string& name, std::set<std::string> topics) {
   static_id_ = static_id;
   name_ = name;
+  topics_ = std::move(topics);
   is_open_ = true;
   is_lost_ = is_fenced_ = is_joining_ = joins_after_ = false;
   self_ = std::make_shared<GroupClient*>(this);
   Beat();
+}
+
+void GroupClient::Subscribe(std::set<std::string> topics) {
+  topics_ = std::move(topics);
+  // Before it has joined it asks for them anyway; what the group says now is for the former ones.
+  if (!is_open_ || member_.empty()) return;
+  wants_others_ = true;
 }
 
 void GroupClient::Die() {
@@ -279,8 +318,12 @@ void GroupClient::Beat() {
   });
   if (!connection_.is_up() || is_fenced_) return;
   if (member_.empty()) {
-    if (told_.empty() && !waits_ && !is_joining_) Join();
+    if (told_.empty() && !waits_ && !is_joining_ && !topics_.empty()) Join();
     return;
+  }
+  if (wants_others_ && !is_joining_ && told_.empty() && !waits_) {
+    if (!group_.options().is_cooperative && !owned_.empty()) return Tell(Kind::kRevoked, owned_);
+    return Join();
   }
   switch (group_.Heartbeat(member_)) {
     case Group::State::kMember:
@@ -294,7 +337,8 @@ void GroupClient::Beat() {
       member_.clear();
       generation_ = -1;
       told_.clear();
-      told_.push_back({.kind = Kind::kError, .why = "fenced", .problem = SourceEvent::Problem::kNameTaken});
+      told_.push_back(
+          {{.kind = Kind::kError, .why = "fenced", .problem = SourceEvent::Problem::kNameTaken}});
       return wake_();
     case Group::State::kRejoin:
       is_joining_ = false;
@@ -305,7 +349,7 @@ void GroupClient::Beat() {
 }
 
 void GroupClient::Join() {
-  joins_after_ = false;
+  joins_after_ = wants_others_ = false;
   is_joining_ = true;
   ++joins_;
   member_ = group_.Join(*this, member_, owned_);
@@ -316,52 +360,52 @@ void GroupClient::Lose() {
   generation_ = -1;
   is_joining_ = joins_after_ = false;
   told_.clear();
-  added_.clear();
   if (owned_.empty()) return;
   is_lost_ = true;
   Tell(Kind::kLost, owned_);
 }
 
-void GroupClient::Tell(Kind kind, const std::set<int32_t>& partitions) {
-  SourceEvent event = {.kind = kind};
-  for (const int32_t each : partitions) event.partitions.push_back({0, each});
-  told_.push_back(std::move(event));
+void GroupClient::Tell(Kind kind, const GroupPartitions& partitions) {
+  Told told = {{.kind = kind}, partitions};
+  for (const auto& [topic, partition] : partitions) {
+    told.event.partitions.push_back({number_of_(topic), partition});
+  }
+  told_.push_back(std::move(told));
   wake_();
 }
 
-void GroupClient::OnAssigned(int generation, const std::set<int32_t>& partitions) {
+void GroupClient::OnAssigned(int generation, const GroupPartitions& partitions) {
   if (!is_open_ || !is_joining_) return;
   is_joining_ = false;
   generation_ = generation;
   if (!group_.options().is_cooperative) return Tell(Kind::kAssigned, partitions);
-  std::set<int32_t> revoked;
-  std::set<int32_t> added;
+  GroupPartitions revoked;
+  GroupPartitions added;
   std::set_difference(owned_.begin(), owned_.end(), partitions.begin(), partitions.end(),
                       std::inserter(revoked, revoked.end()));
   std::set_difference(partitions.begin(), partitions.end(), owned_.begin(), owned_.end(),
                       std::inserter(added, added.end()));
   if (revoked.empty()) return Tell(Kind::kAssigned, added);
   Tell(Kind::kRevoked, revoked);
-  added_ = added;
   Tell(Kind::kAssigned, added);
   joins_after_ = true;
 }
 
 std::optional<SourceEvent> GroupClient::Take() {
   if (waits_ || told_.empty()) return std::nullopt;
-  SourceEvent event = std::move(told_.front());
+  Told told = std::move(told_.front());
   told_.pop_front();
-  if (event.kind != Kind::kError) waits_ = event;
-  return event;
+  if (told.event.kind == Kind::kError) return std::move(told.event);
+  waits_ = std::move(told);
+  return waits_->event;
 }
 
 void GroupClient::Answer() {
   if (!waits_) return;
-  const SourceEvent event = *std::exchange(waits_, std::nullopt);
-  const auto& partitions = event.partitions;
-  switch (event.kind) {
+  const Told told = *std::exchange(waits_, std::nullopt);
+  switch (told.event.kind) {
     case Kind::kAssigned:
-      for (const TopicPartition each : partitions) owned_.insert(each.partition);
+      owned_.insert(told.partitions.begin(), told.partitions.end());
       return;
     case Kind::kLost:
       owned_.clear();
@@ -369,7 +413,7 @@ void GroupClient::Answer() {
       joins_after_ = true;
       return;
     default:
-      for (const TopicPartition each : partitions) owned_.erase(each.partition);
+      for (const GroupPartition& each : told.partitions) owned_.erase(each);
       // Else the rest of the assignment comes first.
       if (told_.empty()) joins_after_ = true;
   }

@@ -24,8 +24,11 @@ namespace lethe::simulation {
 
 class GroupClient;
 
+// By its topic's name: members number their topics as they like.
+using GroupPartition = std::pair<std::string, int32_t>;
+using GroupPartitions = std::set<GroupPartition>;
+
 struct GroupOptions {
-  std::string topic;
   bool is_cooperative = false;
   absl::Duration session_timeout;
   absl::Duration heartbeat;
@@ -37,7 +40,7 @@ struct GroupOptions {
 // its own. A member that is silent for the session timeout is removed.
 class Group {
  public:
-  Group(World& world, GroupOptions options, std::function<int32_t()> count_partitions);
+  Group(World& world, GroupOptions options, std::function<int32_t(const std::string& topic)> count_partitions);
 
   const GroupOptions& options() const { return options_; }
 
@@ -46,13 +49,13 @@ class Group {
   State Heartbeat(const std::string& member);
   // Joins this round, or the next; the client hears of its result. `member` is its id, or empty for a new
   // one. Returns its id.
-  std::string Join(GroupClient& client, const std::string& member, const std::set<int32_t>& owned);
+  std::string Join(GroupClient& client, const std::string& member, const GroupPartitions& owned);
   void Leave(const std::string& member);
   // The client answers no more.
   void Forget(const GroupClient& client);
   // Its member polls too rarely, say.
   void Expel(const GroupClient& client);
-  // It has other partitions than before.
+  // Topics have other partitions than before.
   void LookAtPartitions();
 
   // Committed offsets. Without a member's id it is an operator's commit, and no generation is checked.
@@ -61,7 +64,8 @@ class Group {
   void EndPending(int64_t transaction, bool commits);
   // Unavailable: a transaction is about to commit one of them.
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) const;
-  void Reset(const std::string& topic, int32_t partition, int64_t offset);
+  // What is committed of a topic that is deleted goes with it; also an operator may do this.
+  void Forget(const std::string& topic);
   // What is committed now.
   CommittedOffset CommittedNow(const std::string& topic, int32_t partition) const;
   std::vector<NamedMember> Members() const;
@@ -73,11 +77,15 @@ class Group {
     std::string id;
     std::string static_id;
     bool has_joined = false;
-    std::set<int32_t> owned = {};     // as it said when it joined
-    std::set<int32_t> assigned = {};  // in this generation
+    // As it said when it joined.
+    std::set<std::string> topics = {};
+    GroupPartitions owned = {};
+    GroupPartitions assigned = {};  // in this generation
     absl::Duration seen = absl::ZeroDuration();
   };
   Member* Find(const std::string& id);
+  // Of the topics that members have asked for.
+  std::map<std::string, int32_t> CountPartitions() const;
   void Rebalance();
   void EndRound();
   void Assign();
@@ -87,15 +95,15 @@ class Group {
 
   World& world_;
   const GroupOptions options_;
-  const std::function<int32_t()> count_partitions_;
+  const std::function<int32_t(const std::string& topic)> count_partitions_;
   std::vector<Member> members_;
   std::set<std::string> fenced_;
   int generation_ = 0;
   bool is_rebalancing_ = false;
   int64_t round_ = 0;
-  int32_t partitions_ = 0;
+  std::map<std::string, int32_t> partitions_;  // of topics, at the last assignment
   int next_member_ = 1;
-  std::map<std::pair<std::string, int32_t>, CommittedOffset> committed_;
+  std::map<GroupPartition, CommittedOffset> committed_;
   std::map<int64_t, std::vector<std::pair<std::string, Position>>> pending_;
 };
 
@@ -107,13 +115,17 @@ struct Connection {
 // The client's side, as librdkafka has it: events of the group wait for an answer, one at a time.
 class GroupClient {
  public:
-  GroupClient(World& world, Group& group, const Connection& connection, std::function<void()> wake);
+  // `number_of` is for the numbers of topics in events.
+  GroupClient(World& world, Group& group, const Connection& connection, std::function<void()> wake,
+              std::function<int32_t(const std::string& topic)> number_of);
   ~GroupClient() { Die(); }
   GroupClient(const GroupClient&) = delete;
   GroupClient& operator=(const GroupClient&) = delete;
 
   // `static_id` is empty for a dynamic member; `name` is the client's.
-  void Subscribe(const std::string& static_id, const std::string& name);
+  void Open(const std::string& static_id, const std::string& name, std::set<std::string> topics);
+  // Asks for partitions of these topics from now on.
+  void Subscribe(std::set<std::string> topics);
   // Answers what waits. A static member keeps its place, unless it leaves.
   void Close(bool leaves);
   // Gives its partitions back, and becomes a new member.
@@ -132,23 +144,30 @@ class GroupClient {
   int joins() const { return joins_; }
   const std::string& static_id() const { return static_id_; }
   const std::string& name() const { return name_; }
+  const std::set<std::string>& topics() const { return topics_; }
 
   // Of the coordinator: the result of a round.
-  void OnAssigned(int generation, const std::set<int32_t>& partitions);
+  void OnAssigned(int generation, const GroupPartitions& partitions);
 
  private:
   using Kind = SourceEvent::Kind;
+  struct Told {
+    SourceEvent event;
+    GroupPartitions partitions = {};
+  };
   void Beat();
   void Join();
   void Lose();
-  void Tell(Kind kind, const std::set<int32_t>& partitions);
+  void Tell(Kind kind, const GroupPartitions& partitions);
 
   World& world_;
   Group& group_;
   const Connection& connection_;
   const std::function<void()> wake_;
+  const std::function<int32_t(const std::string& topic)> number_of_;
   std::string static_id_;
   std::string name_;
+  std::set<std::string> topics_;
   std::string member_;
   int generation_ = -1;
   bool is_open_ = false;
@@ -156,11 +175,11 @@ class GroupClient {
   bool is_joining_ = false;  // the round's result is to come
   bool is_lost_ = false;
   bool is_fenced_ = false;
-  std::set<int32_t> owned_;
-  std::deque<SourceEvent> told_;      // and not delivered
-  std::optional<SourceEvent> waits_;  // delivered, and not answered
-  std::set<int32_t> added_;           // cooperative: assigned once the revoked ones are given back
+  GroupPartitions owned_;
+  std::deque<Told> told_;      // and not delivered
+  std::optional<Told> waits_;  // delivered, and not answered
   bool joins_after_ = false;
+  bool wants_others_ = false;  // it has asked for other topics since it joined
   std::shared_ptr<GroupClient*> self_;  // null inside once it has died
 };
 

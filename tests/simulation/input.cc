@@ -1,6 +1,7 @@
 #include "tests/simulation/input.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/faults/judge.h"
@@ -14,8 +15,8 @@ constexpr int64_t kWildTimes[] = {1, 631'152'000'000, 4'102'444'800'000};  // 19
 
 }  // namespace
 
-Input::Input(World& world, Broker& broker, const Schedule& schedule)
-    : world_(world), broker_(broker), schedule_(schedule) {
+Input::Input(World& world, Broker& broker, const Schedule& schedule, std::string topic)
+    : world_(world), broker_(broker), schedule_(schedule), topic_(std::move(topic)) {
   SendSome();
 }
 
@@ -66,14 +67,14 @@ Record Input::Next() {
   if (dice.OneIn(16)) record.headers = {{"trace", absl::StrCat(event.send)}, {"empty", std::nullopt}};
   record.value = event.ToJson();
   record.timestamp_ms = Time();
-  record.partition = static_cast<int32_t>(number % static_cast<int64_t>(broker_.topic(kInput).logs.size()));
+  record.partition = static_cast<int32_t>(number % static_cast<int64_t>(broker_.topic(topic_).logs.size()));
   return record;
 }
 
 void Input::Append(Record record, int64_t transaction) {
-  Log& log = *broker_.topic(kInput).logs[static_cast<size_t>(record.partition)];
+  Log& log = *broker_.topic(topic_).logs[static_cast<size_t>(record.partition)];
   record.offset = log.end();
-  world_.Say("input: ", record.partition, "/", record.offset, " ", *record.value,
+  world_.Say(topic_, "-", record.partition, "/", record.offset, ": ", *record.value,
              transaction < 0 ? "" : absl::StrCat(", in transaction ", transaction));
   log.Append({.transaction = transaction, .record = std::move(record)});
 }
@@ -83,13 +84,13 @@ void Input::SendInTransaction(absl::Duration open, bool commits) {
   std::vector<Log*> logs;
   for (int64_t count = world_.dice().Between(1, 4); count > 0; --count) {
     Record record = Next();
-    Log* const log = broker_.topic(kInput).logs[static_cast<size_t>(record.partition)].get();
+    Log* const log = broker_.topic(topic_).logs[static_cast<size_t>(record.partition)].get();
     if (std::find(logs.begin(), logs.end(), log) == logs.end()) logs.push_back(log);
     Append(std::move(record), transaction);
   }
   ++open_transactions_;
   world_.After(open, [this, transaction, commits, logs] {
-    world_.Say("input: transaction ", transaction, commits ? " commits" : " aborts");
+    world_.Say(topic_, ": transaction ", transaction, commits ? " commits" : " aborts");
     for (Log* log : logs) broker_.EndTransaction(transaction, commits, *log);
     --open_transactions_;
   });
@@ -102,7 +103,7 @@ void Input::SendTo(int32_t partition) {
 }
 
 void Input::SendUnreadable(int64_t offsets) {
-  const auto& logs = broker_.topic(kInput).logs;
+  const auto& logs = broker_.topic(topic_).logs;
   Log& log = *logs[static_cast<size_t>(world_.dice().Below(static_cast<int64_t>(logs.size())))];
   const int64_t batch = log.end();
   for (; offsets > 0; --offsets) log.Append({.kind = Entry::Kind::kUnreadable, .batch = batch});

@@ -1,4 +1,4 @@
-// What is sent to the input in a schedule.
+// What is sent to an input in a schedule.
 #ifndef LETHE_TESTS_SIMULATION_INPUT_H_
 #define LETHE_TESTS_SIMULATION_INPUT_H_
 
@@ -16,7 +16,7 @@ namespace lethe::simulation {
 // partition as long as there are as many. Not thread-safe.
 class Input {
  public:
-  Input(World& world, Broker& broker, const Schedule& schedule);
+  Input(World& world, Broker& broker, const Schedule& schedule, std::string topic);
 
   bool is_done() const { return sent_ >= schedule_.records; }
   // Some events in a transaction of their own, which is open for so long.
@@ -41,6 +41,7 @@ class Input {
   World& world_;
   Broker& broker_;
   const Schedule& schedule_;
+  const std::string topic_;
   int sent_ = 0;
   int64_t sendings_ = 0;
   int64_t events_ = 0;

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tests/simulation/input.h"
 #include "tests/simulation/process.h"
+#include "tests/simulation/topic_in_play.h"
 
 namespace lethe::simulation {
 namespace {
@@ -20,6 +20,8 @@ namespace {
 constexpr size_t kMostInstances = 4;
 // After the last fault all must come to an end within this.
 constexpr absl::Duration kPatience = absl::Minutes(10);
+// Topics that are in no trouble, while another is.
+constexpr absl::Duration kPatienceBesideTrouble = absl::Minutes(3);
 constexpr int kStepsBetweenLooks = 32;
 
 // What the processes log belongs to the story.
@@ -43,17 +45,12 @@ class Game {
         world_(schedule.seed, keeps_log),
         broker_(world_),
         group_(world_,
-               {.topic = kInput,
-                .is_cooperative = schedule.is_cooperative,
+               {.is_cooperative = schedule.is_cooperative,
                 .session_timeout = schedule.session_timeout,
                 .heartbeat = schedule.session_timeout / 5,
                 .rebalance_timeout = 3 * schedule.session_timeout},
-               [this] { return static_cast<int32_t>(broker_.topic(kInput).logs.size()); }) {
-    for (const char* topic : {kInput, kOutput, kDeltas, kTotals}) {
-      broker_.CreateTopic(topic, schedule.partitions);
-    }
-    for (auto& log : broker_.topic(kInput).logs) log->on_change = [this] { WakeAll(); };
-    input_ = std::make_unique<Input>(world_, broker_, schedule_);
+               [this](const std::string& topic) { return broker_.CountPartitions(topic); }) {
+    for (int i = 0; i < schedule.topics; ++i) AddTopic();
   }
 
   Played Run();
@@ -73,11 +70,14 @@ class Game {
   void Kill(size_t i, absl::Duration delay);
   void Begin(const Fault& fault);
   void BeginOfProcess(const Fault& fault, size_t i);
-  void Delete();
+  void BeginOfTopic(const Fault& fault, TopicInPlay& topic);
+  void AddTopic();
   void Heal();
   void WakeAll();
   size_t Running() const;
+  // Topics in trouble are not waited for.
   bool IsDone() const;
+  void AwaitDone(absl::Duration patience);
   void RunFor(absl::Duration duration);
   void End();
   void Judge();
@@ -92,10 +92,16 @@ class Game {
   Broker broker_;
   Group group_;
   Shelf shared_;
-  std::unique_ptr<Input> input_;
+  std::vector<std::unique_ptr<TopicInPlay>> topics_;
   std::array<Instance, kMostInstances> instances_;
   Played played_;
 };
+
+void Game::AddTopic() {
+  topics_.push_back(std::make_unique<TopicInPlay>(
+      TopicInPlay::Site{world_, broker_, group_, schedule_, [this] { WakeAll(); }},
+      static_cast<int>(topics_.size())));
+}
 
 void Game::WakeAll() {
   for (Instance& each : instances_) {
@@ -144,20 +150,18 @@ void Game::Begin(const Fault& fault) {
     case kSlowMarkers:
       broker_.SetMarkersSlow(true);
       return world_.After(fault.lasts, [this] { broker_.SetMarkersSlow(false); });
+    case kAddTopic:
+      if (topics_.size() < kMostTopics) AddTopic();
+      return;
     case kAddPartition:
-      // The outputs first, so that nothing has to wait.
-      for (const char* topic : {kOutput, kDeltas, kTotals, kInput}) broker_.AddPartition(topic);
-      return world_.After(absl::Milliseconds(200), [this] { group_.LookAtPartitions(); });
     case kRetention:
-      return Delete();
+    case kMissingOutput:
+    case kRefusedOutput:
     case kAbortedInput:
-      return input_->SendInTransaction(absl::ZeroDuration(), /*commits=*/false);
     case kOpenInput:
-      return input_->SendInTransaction(fault.lasts, fault.number > 1);
     case kUnreadable:
-      return input_->SendUnreadable(fault.number);
     case kBadClock:
-      return input_->SetBadClock(fault.number, world_.now() + fault.lasts);
+      return BeginOfTopic(fault, *topics_[static_cast<size_t>(fault.topic) % topics_.size()]);
     case kJoin:
       for (size_t i = 0; i < kMostInstances; ++i) {
         if (instances_[i].is_wanted) continue;
@@ -217,12 +221,24 @@ void Game::BeginOfProcess(const Fault& fault, size_t i) {
   }
 }
 
-// Below the restart point of each commit.
-void Game::Delete() {
-  int32_t id = 0;
-  for (auto& log : broker_.topic(kInput).logs) {
-    const auto metadata = CommitMetadata::Parse(group_.CommittedNow(kInput, id++).metadata);
-    if (metadata.ok()) log->DeleteBefore(metadata->restart);
+void Game::BeginOfTopic(const Fault& fault, TopicInPlay& topic) {
+  using enum FaultKind;
+  switch (fault.kind) {
+    case kAddPartition:
+      return topic.AddPartition();
+    case kRetention:
+      return topic.Delete();
+    case kMissingOutput:
+    case kRefusedOutput:
+      return topic.TroubleOutput(fault.kind, fault.target, fault.lasts, LastsLong(fault));
+    case kAbortedInput:
+      return topic.input().SendInTransaction(absl::ZeroDuration(), /*commits=*/false);
+    case kOpenInput:
+      return topic.input().SendInTransaction(fault.lasts, fault.number > 1);
+    case kUnreadable:
+      return topic.input().SendUnreadable(fault.number);
+    default:
+      return topic.input().SetBadClock(fault.number, world_.now() + fault.lasts);
   }
 }
 
@@ -237,11 +253,27 @@ void Game::Heal() {
 }
 
 bool Game::IsDone() const {
-  if (!input_->is_done() || input_->open_transactions() > 0) return false;
-  for (int32_t id = 0; const auto& log : broker_.topic(kInput).logs) {
-    if (group_.CommittedNow(kInput, id++).offset < log->stable_end()) return false;
+  return std::all_of(topics_.begin(), topics_.end(),
+                     [](const auto& topic) { return topic->is_in_trouble() || topic->IsDone(); });
+}
+
+void Game::AwaitDone(absl::Duration patience) {
+  const absl::Duration give_up = world_.now() + patience;
+  while (!IsDone() && world_.now() < give_up) {
+    for (int i = 0; i < kStepsBetweenLooks; ++i) world_.Step();
   }
-  return true;
+  if (IsDone()) return;
+  std::string why = "not all is committed in the end:";
+  for (const auto& topic : topics_) {
+    if (topic->is_in_trouble()) absl::StrAppend(&why, " topic ", topic->names().input, " is in trouble;");
+    if (!topic->IsDone()) absl::StrAppend(&why, " topic ", topic->names().input, " is not done;");
+  }
+  for (size_t i = 0; i < kMostInstances; ++i) {
+    if (const Process* const process = instances_[i].process.get()) {
+      absl::StrAppend(&why, " instance ", i, " says: ", process->Problems());
+    }
+  }
+  Problem(std::move(why));
 }
 
 Played Game::Run() {
@@ -256,15 +288,11 @@ Played Game::Run() {
   }
   world_.After(faults_end, [this] { Heal(); });
   RunFor(faults_end);
-  while (!IsDone() && world_.now() < faults_end + kPatience) {
-    for (int i = 0; i < kStepsBetweenLooks; ++i) world_.Step();
-  }
-  for (size_t i = 0; !IsDone() && i < kMostInstances; ++i) {
-    const Process* const process = instances_[i].process.get();
-    Problem(absl::StrCat(
-        "not all is committed in the end; instance ", i,
-        process == nullptr ? " does not run" : " says: ", process == nullptr ? "" : process->Problems()));
-  }
+  const bool is_beside = std::any_of(topics_.begin(), topics_.end(),
+                                     [](const auto& topic) { return topic->is_in_trouble(); });
+  AwaitDone(is_beside ? kPatienceBesideTrouble : kPatience);
+  for (const auto& topic : topics_) topic->Repair();
+  AwaitDone(kPatience);
   End();
   Judge();
   if (schedule_.truncates && played_.problems.empty()) Truncate();
@@ -292,58 +320,41 @@ void Game::End() {
 }
 
 // While no process runs, a log loses the end of what was judged, and grows again: nothing of it may be
-// judged.
+// judged, and the other topics go on.
 void Game::Truncate() {
-  for (int32_t id = 0; const auto& log : broker_.topic(kInput).logs) {
-    const CommittedOffset committed = group_.CommittedNow(kInput, id);
-    const auto metadata = CommitMetadata::Parse(committed.metadata);
-    const Log& output = *broker_.topic(kOutput).logs[static_cast<size_t>(id)];
-    if (!metadata.ok() || metadata->record_before < std::max(log->start(), metadata->restart)) {
-      ++id;
-      continue;
+  for (const auto& topic : topics_) {
+    const std::string& input = topic->names().input;
+    for (int32_t id = 0; id < broker_.CountPartitions(input); ++id) {
+      Log& log = *broker_.FindLog(input, id);
+      const CommittedOffset committed = group_.CommittedNow(input, id);
+      const auto metadata = CommitMetadata::Parse(committed.metadata);
+      if (!metadata.ok() || metadata->record_before < std::max(log.start(), metadata->restart)) continue;
+      const Log& output = *broker_.FindLog(topic->names().output, id);
+      const int64_t written = output.end();
+      log.Truncate(metadata->record_before);
+      while (log.end() < committed.offset + 3) topic->input().SendTo(id);
+      world_.Say(input, "-", id, " was truncated to ", metadata->record_before, ", and has grown again");
+      const std::unique_ptr<TopicInPlay> truncated = std::move(*std::find(topics_.begin(), topics_.end(), topic));
+      std::erase(topics_, nullptr);
+      for (const auto& other : topics_) other->input().SendTo(0);
+      instances_[0].is_wanted = true;
+      Start(0);
+      RunFor(3 * schedule_.session_timeout + absl::Seconds(5));
+      AwaitDone(kPatience);
+      if (group_.CommittedNow(input, id).offset != committed.offset || output.end() != written) {
+        Problem(absl::StrCat(input, "-", id, " is another log from offset ", metadata->record_before,
+                             " on, and was judged"));
+      }
+      End();
+      if (!topics_.empty()) Judge();
+      return;
     }
-    const int64_t written = output.end();
-    log->Truncate(metadata->record_before);
-    while (log->end() < committed.offset + 3) input_->SendTo(id);
-    world_.Say("input-", id, " was truncated to ", metadata->record_before, ", and has grown again");
-    instances_[0].is_wanted = true;
-    Start(0);
-    RunFor(3 * schedule_.session_timeout + absl::Seconds(5));
-    if (group_.CommittedNow(kInput, id).offset != committed.offset || output.end() != written) {
-      Problem(absl::StrCat("input-", id, " is another log from offset ", metadata->record_before,
-                           " on, and was judged"));
-    }
-    return End();
   }
 }
 
 void Game::Judge() {
-  test::Evidence evidence;
-  evidence.horizon = schedule_.horizon;
-  evidence.latest_time = kBegin + absl::Hours(1) + world_.now();
-  if (schedule_.oversized_of_hundred > 0) evidence.output_takes_bytes = kOutputTakesBytes;
-  evidence.input = broker_.Committed(kInput, /*from_the_beginning=*/true);
-  evidence.output = broker_.Committed(kOutput, true);
-  const auto ends = [this](const char* topic) {
-    test::TopicEnds result;
-    for (const auto& log : broker_.topic(topic).logs) {
-      result.stable.push_back(log->stable_end());
-      result.end.push_back(log->end());
-    }
-    return result;
-  };
-  evidence.output_ends = ends(kOutput);
-  evidence.deltas_are_counted = schedule_.counting == Counting::kDeltas;
-  evidence.totals_are_counted = schedule_.counting == Counting::kTotals;
-  evidence.deltas = broker_.Committed(kDeltas, true);
-  evidence.delta_ends = ends(kDeltas);
-  evidence.totals = broker_.Committed(kTotals, true);
-  evidence.total_ends = ends(kTotals);
-  for (size_t p = 0; p < broker_.topic(kInput).logs.size(); ++p) {
-    evidence.committed.push_back(group_.CommittedNow(kInput, static_cast<int32_t>(p)).offset);
-    evidence.input_ends.push_back(broker_.topic(kInput).logs[p]->end());
-  }
-  played_.judgement = test::Judge(evidence);
+  played_.judgement = {};
+  for (const auto& topic : topics_) played_.judgement += topic->Judge();
   for (const std::string& problem : played_.judgement.problems) Problem(problem);
 }
 

@@ -1,5 +1,6 @@
 #include "tests/simulation/process.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,23 +10,37 @@ namespace lethe::simulation {
 namespace {
 
 constexpr absl::Duration kLookForSnapshots = absl::Milliseconds(100);
+constexpr absl::Duration kLookForTopics = absl::Seconds(3);
 
-Topics TopicsOf(Broker& broker) {
+Topics TopicsOf(const Broker& broker, const DaemonOptions& options) {
   Topics topics;
-  topics.partitions = static_cast<int32_t>(broker.topic(kInput).logs.size());
-  topics.output_partitions = topics.least_partitions =
-      static_cast<int32_t>(broker.topic(kOutput).logs.size());
+  topics.partitions = broker.CountPartitions(options.input);
+  topics.output_partitions = topics.least_partitions = broker.CountPartitions(options.output);
   topics.input_max_bytes = topics.output_max_bytes = 1'000'000;
   topics.counter_max_bytes.assign(2, 1'000'000);
   return topics;
 }
 
+bool AreThere(const Broker& broker, const DaemonOptions& options) {
+  std::vector<std::string> topics = WrittenTopics(options);
+  topics.push_back(options.input);
+  return std::all_of(topics.begin(), topics.end(),
+                     [&](const std::string& topic) { return broker.Find(topic) != nullptr; });
+}
+
 }  // namespace
 
-DaemonOptions OptionsOf(const Schedule& schedule, int instance) {
+TopicNames::TopicNames(int topic)
+    : input(1, static_cast<char>('a' + topic)),
+      output(absl::StrCat(input, "-output")),
+      deltas(absl::StrCat(input, "-deltas")),
+      totals(absl::StrCat(input, "-totals")) {}
+
+DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic) {
+  const TopicNames names(topic);
   DaemonOptions options;
-  options.input = kInput;
-  options.output = kOutput;
+  options.input = names.input;
+  options.output = names.output;
   options.group = "lethe";
   options.instance = absl::StrCat("i", instance);
   options.lanes = schedule.lanes;
@@ -35,7 +50,9 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance) {
   options.commit_interval = schedule.commit_interval;
   options.properties = {
       {"session.timeout.ms", absl::StrCat(absl::ToInt64Milliseconds(schedule.session_timeout))}};
-  options.policies.on_unreadable = Action::kDrop;
+  const bool stops = topic == schedule.stopping_topic;
+  options.policies.on_unreadable = stops ? Action::kFail : Action::kDrop;
+  options.policies.on_missing_id = stops ? Action::kFail : Action::kPass;
   options.record.id = *IdSpec::Parse("json:/id");
   options.stage.horizon = schedule.horizon;
   options.stage.target_fpp = 1e-12;
@@ -48,7 +65,7 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance) {
     counter.name = schedule.counting == Counting::kTotals ? "totals" : "deltas";
     counter.mode = schedule.counting == Counting::kTotals ? CounterMode::kTotal : CounterMode::kDelta;
     counter.spec = {*Field::Parse("json:/country"), *Field::Parse("json:/amount")};
-    counter.output = schedule.counting == Counting::kTotals ? kTotals : kDeltas;
+    counter.output = schedule.counting == Counting::kTotals ? names.totals : names.deltas;
     options.counters.push_back(std::move(counter));
   }
   return options;
@@ -58,9 +75,9 @@ struct Process::Lane {
   Lane(Process& process, int lane)
       : thread(process.site_.world),
         state(lane, process.stop_, process.clock_),
-        source(process.options_, lane, process.site_.broker, process.site_.group, process.connection_,
+        source(process.options_, process.flows_, lane, process.site_.broker, process.site_.group, process.connection_,
                thread),
-        sink(process.options_, lane,
+        sink(process.options_, process.flows_, lane,
              {process.site_.schedule.transaction_timeout,
               process.site_.schedule.oversized_of_hundred > 0 ? kOutputTakesBytes : SIZE_MAX,
               process.site_.schedule.names_refused},
@@ -83,7 +100,8 @@ struct Process::Lane {
 Process::Process(const Site& site, int instance, std::function<void()> on_end)
     : site_(site),
       on_end_(std::move(on_end)),
-      options_(OptionsOf(site.schedule, instance)),
+      instance_(instance),
+      options_(OptionsOf(site.schedule, instance, 0)),
       clock_(site.world, kBegin, instance % 2 == 0 ? absl::ZeroDuration() : site.schedule.skew),
       claim_(
           options_,
@@ -92,19 +110,13 @@ Process::Process(const Site& site, int instance, std::function<void()> on_end)
             return site_.group.Members();
           },
           clock_),
-      flow_(flows_.Add(std::make_unique<Flow>(options_, DedupStage::Create(options_.stage).value()))),
-      snapshot_thread_(site.world) {
-  flow_.SetTopics(TopicsOf(site.broker));
-  if (site.schedule.snapshots != SnapshotPlace::kNowhere) {
-    flow_.snapshots = std::make_unique<Snapshots>(
-        OpenShelf(site.shelf, options_, flow_.topics.output_partitions, [this] { snapshot_thread_.Pass(); }),
-        options_.snapshots.every, SnapshotWriting{.has_thread = false, .clock = clock_, .random = [this] {
-                                                    return static_cast<uint32_t>(site_.world.dice().Next());
-                                                  }});
-  }
+      memory_(DedupStage::Create(options_.stage).value()),
+      snapshot_thread_(site.world),
+      self_(std::make_shared<Process*>(this)) {
+  connection_.is_up = [this] { return !site_.is_cut() && site_.world.now() >= frozen_until_ && !is_dead(); };
+  LookForTopics();
   shared_ = std::make_unique<Shared>(Shared{options_, flows_, kept_, claim_, ends_});
   for (int lane = 0; lane < options_.lanes; ++lane) lanes_.push_back(std::make_unique<Lane>(*this, lane));
-  connection_.is_up = [this] { return !site_.is_cut() && site_.world.now() >= frozen_until_ && !is_dead(); };
   running_ = options_.lanes;
   // Each wait is that of the thread that runs.
   clock_.wait = [this](absl::Duration duration) {
@@ -121,13 +133,14 @@ Process::Process(const Site& site, int instance, std::function<void()> on_end)
     lane->thread.SetActor(lane->actor.get());
   }
   claim_.Look();
-  if (flow_.snapshots != nullptr) {
+  if (site.schedule.snapshots != SnapshotPlace::kNowhere) {
     snapshot_actor_ = std::make_unique<Actor>(site.world, [this] { RunSnapshots(); });
     snapshot_thread_.SetActor(snapshot_actor_.get());
   }
 }
 
 Process::~Process() {
+  *self_ = nullptr;
   // Its threads die before what they use.
   for (const auto& lane : lanes_) {
     lane->actor.reset();
@@ -140,8 +153,35 @@ Process::~Process() {
 void Process::RunSnapshots() {
   for (;;) {
     snapshot_thread_.Sleep(kLookForSnapshots);
-    while (flow_.snapshots->RunOne()) snapshot_thread_.Pass();
+    for (int32_t flow = 0; flow < flows_.size(); ++flow) {
+      while (flows_.at(flow).snapshots->RunOne()) snapshot_thread_.Pass();
+    }
   }
+}
+
+void Process::LookForTopics() {
+  // It has one topic, which it is told by its name.
+  if (!site_.schedule.is_list()) return AddFlow(options_);
+  for (int topic = 0; connection_.is_up() && topic < kMostTopics; ++topic) {
+    const DaemonOptions options = OptionsOf(site_.schedule, instance_, topic);
+    if (flows_.Find(options.input) == nullptr && AreThere(site_.broker, options)) AddFlow(options);
+  }
+  site_.world.After(kLookForTopics, [self = self_] {
+    if (*self != nullptr) (*self)->LookForTopics();
+  });
+}
+
+void Process::AddFlow(const DaemonOptions& options) {
+  auto flow = std::make_unique<Flow>(options, DedupStage::Create(options.stage, *memory_).value());
+  flow->SetTopics(TopicsOf(site_.broker, options));
+  if (site_.schedule.snapshots != SnapshotPlace::kNowhere) {
+    flow->snapshots = std::make_unique<Snapshots>(
+        OpenShelf(site_.shelf, options, flow->topics.output_partitions, [this] { snapshot_thread_.Pass(); }),
+        options.snapshots.every, SnapshotWriting{.has_thread = false, .clock = clock_, .random = [this] {
+                                                   return static_cast<uint32_t>(site_.world.dice().Next());
+                                                 }});
+  }
+  flows_.Add(std::move(flow));
 }
 
 void Process::Stop() {
@@ -167,7 +207,7 @@ void Process::Wake() {
   for (const auto& lane : lanes_) lane->source.Wake();
 }
 
-bool Process::is_dead() const { return lanes_.front()->thread.is_dead(); }
+bool Process::is_dead() const { return !lanes_.empty() && lanes_.front()->thread.is_dead(); }
 
 absl::Status Process::fatal() const {
   for (const auto& lane : lanes_) {

@@ -23,14 +23,21 @@
 namespace lethe::simulation {
 
 inline constexpr absl::Time kBegin = absl::FromUnixSeconds(1'700'000'000);
-inline constexpr char kInput[] = "input";
-inline constexpr char kOutput[] = "output";
-inline constexpr char kDeltas[] = "deltas";
-inline constexpr char kTotals[] = "totals";
 inline constexpr size_t kOutputTakesBytes = 200;
 
-// What all processes of a schedule are told.
-DaemonOptions OptionsOf(const Schedule& schedule, int instance);
+// Of a topic of the schedule, by its number: the input, and what is written.
+struct TopicNames {
+  explicit TopicNames(int topic);
+  std::vector<std::string> written() const { return {output, deltas, totals}; }
+
+  std::string input;
+  std::string output;
+  std::string deltas;
+  std::string totals;
+};
+
+// What a process is told of a topic.
+DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic);
 
 // Destroying it is a crash, unless it has ended.
 class Process {
@@ -67,16 +74,20 @@ class Process {
   struct Lane;
 
   void RunSnapshots();
+  // Adds flows for topics that are there; those to come are looked for later.
+  void LookForTopics();
+  void AddFlow(const DaemonOptions& options);
 
   const Site site_;
   const std::function<void()> on_end_;
-  const DaemonOptions options_;
+  const int instance_;
+  const DaemonOptions options_;  // of the process: those of its first topic
   ProcessClock clock_;
   StopFlag stop_;
   Connection connection_;
   InstanceClaim claim_;
+  std::unique_ptr<DedupStage> memory_;  // all topics share it
   Flows flows_;
-  Flow& flow_;
   KeptPartitions kept_;
   LogEnds ends_;
   std::unique_ptr<Shared> shared_;
@@ -85,6 +96,7 @@ class Process {
   std::unique_ptr<Actor> snapshot_actor_;
   int running_ = 0;
   absl::Duration frozen_until_;
+  std::shared_ptr<Process*> self_;  // null inside once it has ended
 };
 
 }  // namespace lethe::simulation

@@ -15,6 +15,8 @@ struct KindText {
   absl::Duration longest;  // that it lasts
   bool has_target = true;
   bool has_number = false;
+  bool has_topic = false;
+  bool may_last = false;
 };
 
 const KindText& TextOf(FaultKind kind) {
@@ -35,12 +37,15 @@ const KindText& TextOf(FaultKind kind) {
       {kLoseSnapshots, "finds its snapshots lost", absl::ZeroDuration()},
       {kAway, "no broker answers", absl::Seconds(4), false},
       {kSlowMarkers, "the ends of transactions reach the logs late", absl::Seconds(4), false},
-      {kAddPartition, "a partition is added to the topics", absl::ZeroDuration(), false},
-      {kRetention, "what no restart needs is deleted from the input", absl::ZeroDuration(), false},
-      {kAbortedInput, "a transaction of the input is aborted", absl::ZeroDuration(), false},
-      {kOpenInput, "a transaction of the input is open", absl::Seconds(5), false},
-      {kBadClock, "records are dated wrongly", absl::Seconds(2), false},
-      {kUnreadable, "the input has a batch that cannot be read", absl::ZeroDuration(), false, true},
+      {kAddTopic, "one more topic comes", absl::ZeroDuration(), false},
+      {kAddPartition, "gets one more partition", absl::ZeroDuration(), false, false, true},
+      {kRetention, "loses what no restart needs", absl::ZeroDuration(), false, false, true},
+      {kMissingOutput, "loses an output", absl::Seconds(8), false, true, true, true},
+      {kRefusedOutput, "has an output that refuses", absl::Seconds(8), false, true, true, true},
+      {kAbortedInput, "has an aborted transaction", absl::ZeroDuration(), false, false, true},
+      {kOpenInput, "has an open transaction", absl::Seconds(5), false, false, true},
+      {kBadClock, "has records that are dated wrongly", absl::Seconds(2), false, false, true},
+      {kUnreadable, "has a batch that cannot be read", absl::ZeroDuration(), false, true, true},
   };
   return *std::find_if(std::begin(kTexts), std::end(kTexts),
                        [&](const KindText& each) { return each.kind == kind; });
@@ -56,11 +61,16 @@ Fault MakeFault(Dice& dice, const Schedule& schedule) {
                             kLoseSnapshots, kAway,         kSlowMarkers,   kAddPartition,
                             kRetention,     kAbortedInput, kOpenInput,     kBadClock,
                             kUnreadable});
+  // What one topic has, and others must not feel.
+  if (dice.OneIn(schedule.topics > 1 ? 3 : 12)) {
+    fault.kind = dice.Choose({kAddTopic, kMissingOutput, kRefusedOutput});
+  }
   fault.at = dice.Between(absl::ZeroDuration(), schedule.lasts);
   const absl::Duration longest = TextOf(fault.kind).longest;
   // Most are short beside the timeouts, and some are not.
   fault.lasts = dice.Between(absl::ZeroDuration(), dice.OneIn(2) ? longest : longest / 4);
   fault.target = static_cast<int>(dice.Below(4));
+  fault.topic = static_cast<int>(dice.Below(kMostTopics));
   fault.number = fault.kind == kKillAtCall ? dice.Between(1, dice.Choose({5, 40, 200})) : dice.Between(1, 3);
   return fault;
 }
@@ -75,18 +85,22 @@ const char* PlaceText(SnapshotPlace place) {
 
 std::string FaultText(const Fault& fault) {
   const KindText& text = TextOf(fault.kind);
-  return absl::StrCat(text.has_target ? absl::StrCat("instance ", fault.target, " ") : "", text.name,
+  return absl::StrCat(text.has_target  ? absl::StrCat("instance ", fault.target, " ")
+                      : text.has_topic ? absl::StrCat("topic ", fault.topic, " ")
+                                       : "",
+                      text.name,
                       text.has_number ? absl::StrCat(" (", fault.number, ")") : "",
-                      fault.lasts > absl::ZeroDuration() && text.longest > absl::ZeroDuration()
+                      text.may_last && LastsLong(fault) ? ", for good"
+                      : fault.lasts > absl::ZeroDuration() && text.longest > absl::ZeroDuration()
                           ? absl::StrCat(", for ", absl::FormatDuration(fault.lasts))
                           : "");
 }
 
 std::string Schedule::Story() const {
   std::string text = absl::StrCat(
-      "seed ", seed, ": ", partitions, " partitions, ", instances, " instances of ", lanes, " lanes, ",
+      "seed ", seed, ": ", topics, " topics of ", partitions, " partitions, ", instances, " instances of ", lanes, " lanes, ",
       is_cooperative ? "cooperative" : "eager", has_static_members ? ", static members" : "", "; ", records,
-      " records in ", absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step),
+      " records each in ", absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step),
       " apart, horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten,
       " of ten are copies, of the last ", copies_within, "; of a hundred ", wild_of_hundred,
       " have wild times, ", without_id_of_hundred, " no id, ", oversized_of_hundred, " are too large",
@@ -98,6 +112,7 @@ std::string Schedule::Story() const {
       absl::FormatDuration(session_timeout), ", transaction ", absl::FormatDuration(transaction_timeout),
       "; ", PlaceText(snapshots),
       skew == absl::ZeroDuration() ? "" : absl::StrCat("; clocks differ by ", absl::FormatDuration(skew)),
+      stopping_topic < 0 ? "" : absl::StrCat("; topic ", stopping_topic, " stops where it may"),
       truncates ? "; in the end a log is truncated" : "", "\n");
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(&text, "%10.6f  %s\n", absl::ToDoubleSeconds(fault.at), FaultText(fault));
@@ -105,11 +120,18 @@ std::string Schedule::Story() const {
   return text;
 }
 
+bool Schedule::is_list() const {
+  return topics > 1 || std::any_of(faults.begin(), faults.end(), [](const Fault& each) {
+           return each.kind == FaultKind::kAddTopic;
+         });
+}
+
 Schedule MakeSchedule(uint64_t seed) {
   Dice dice(seed ^ 0x51e77e);
   Schedule schedule;
   schedule.seed = seed;
-  schedule.partitions = static_cast<int>(dice.Between(1, 4));
+  schedule.topics = dice.OneIn(2) ? 1 : static_cast<int>(dice.Between(2, 3));
+  schedule.partitions = static_cast<int>(dice.Between(1, schedule.topics > 1 ? 2 : 4));
   schedule.instances = static_cast<int>(dice.Between(1, 3));
   schedule.lanes = dice.OneIn(4) ? 2 : 1;
   schedule.is_cooperative = dice.OneIn(2);
@@ -124,7 +146,7 @@ Schedule MakeSchedule(uint64_t seed) {
   schedule.copies_of_ten = dice.Choose({1, 3, 6});
   if (dice.OneIn(4)) {
     // Time goes by: some eight horizons.
-    schedule.partitions = std::min(schedule.partitions, 2);
+    schedule.partitions = std::min(schedule.partitions, schedule.topics > 1 ? 1 : 2);
     schedule.records = static_cast<int>(dice.Between(300, 600)) * schedule.partitions;
     // In the larger one stream time is hours behind the last record.
     schedule.horizon = dice.Choose({absl::Hours(1), absl::Hours(6)});
@@ -132,7 +154,7 @@ Schedule MakeSchedule(uint64_t seed) {
     schedule.copies_within = schedule.records / dice.Choose({4, 10});
     schedule.wild_of_hundred = dice.Choose({0, 1, 20});
   } else {
-    schedule.records = static_cast<int>(dice.Between(10, 120));
+    schedule.records = static_cast<int>(dice.Between(10, 120)) / schedule.topics;
     schedule.horizon = absl::Hours(24);
     schedule.step = absl::Milliseconds(1);
     schedule.copies_within = dice.Choose({5, 100});
@@ -149,6 +171,10 @@ Schedule MakeSchedule(uint64_t seed) {
   schedule.skew = dice.Choose({absl::ZeroDuration(), absl::Minutes(-20), absl::Minutes(20)});
   schedule.snapshots_every = dice.Choose({absl::Milliseconds(100), absl::Seconds(1)});
   schedule.truncates = dice.OneIn(8);
+  if (schedule.topics > 1 && dice.OneIn(6)) {
+    schedule.stopping_topic = static_cast<int>(dice.Below(schedule.topics));
+    schedule.without_id_of_hundred = 5;
+  }
   for (int64_t count = dice.Between(0, 6); count > 0; --count) {
     schedule.faults.push_back(MakeFault(dice, schedule));
   }

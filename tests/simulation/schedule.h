@@ -29,9 +29,12 @@ enum class FaultKind {
   // Of the cluster.
   kAway,          // no broker answers anybody
   kSlowMarkers,   // the ends of transactions take seconds to reach the logs
-  kAddPartition,  // to all topics
-  kRetention,     // what no restart needs is deleted
-  // Of the input.
+  // Of one topic.
+  kAddPartition,   // to it, and to what it is written to
+  kAddTopic,       // one more comes, with what it is written to
+  kRetention,      // what no restart needs is deleted
+  kMissingOutput,  // its output, or its deltas' topic, is deleted, and created again
+  kRefusedOutput,  // nobody may write there
   kAbortedInput,  // a transaction that is aborted
   kOpenInput,     // one that is open for so long, and then committed or aborted
   kBadClock,      // records are dated wrongly
@@ -43,8 +46,14 @@ struct Fault {
   absl::Duration at;
   absl::Duration lasts;
   int target = 0;      // an instance, or any number to choose by
+  int topic = 0;       // likewise
   int64_t number = 0;  // of calls, of commits, or any number
 };
+
+// Of topics: whether it lasts until all other topics are done.
+inline bool LastsLong(const Fault& fault) { return fault.number == 3; }
+
+inline constexpr int kMostTopics = 3;
 
 enum class SnapshotPlace { kNowhere, kOfEach, kOfAll };
 enum class Counting { kNothing, kDeltas, kTotals };
@@ -52,7 +61,9 @@ enum class Counting { kNothing, kDeltas, kTotals };
 struct Schedule {
   uint64_t seed = 0;  // of all that is decided on the way
 
-  int partitions = 2;
+  int topics = 1;  // at the begin
+  int stopping_topic = -1;  // it stops before what has no id and what cannot be read; -1: none does
+  int partitions = 2;       // of each topic
   int instances = 1;
   int lanes = 1;
   bool is_cooperative = false;
@@ -63,7 +74,7 @@ struct Schedule {
   absl::Duration horizon;
   absl::Duration skew;  // of the clock of every second instance
   absl::Duration step;  // of the records' times
-  int records = 100;
+  int records = 100;    // in each topic
   absl::Duration lasts;  // in which they are sent
   int copies_of_ten = 3;
   int copies_within = 100;
@@ -77,6 +88,8 @@ struct Schedule {
   std::vector<Fault> faults;  // by time
   bool truncates = false;     // in the end, while no process runs
 
+  // Else the processes are told the one topic by its name.
+  bool is_list() const;
   // For people, a line for the shape and one for each fault.
   std::string Story() const;
 };

@@ -53,13 +53,13 @@ class StoreOnShelf final : public SnapshotStore {
     });
     if (!written.ok()) return written;
     pass_();
-    shelf_.files[{partition, id.ToString()}] = file.Read();
+    shelf_.files[{topic_, partition, id.ToString()}] = file.Read();
     pass_();
     return absl::OkStatus();
   }
   absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
                                             const GoOn& go_on) override {
-    const auto found = shelf_.files.find({partition, id.ToString()});
+    const auto found = shelf_.files.find({topic_, partition, id.ToString()});
     if (found == shelf_.files.end()) return absl::NotFoundError("it is not here");
     const MemoryFile file;
     if (!file.Write(found->second)) return absl::InternalError("memory");
@@ -68,14 +68,15 @@ class StoreOnShelf final : public SnapshotStore {
   }
   absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
     pass_();
-    for (const PartitionSnapshot& each : snapshots) shelf_.files.erase({each.partition, each.id.ToString()});
+    for (const PartitionSnapshot& each : snapshots) shelf_.files.erase({topic_, each.partition, each.id.ToString()});
     return absl::OkStatus();
   }
   absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId>, bool) override {
     pass_();
     std::erase_if(shelf_.files, [&](const auto& each) {
-      const auto found = SnapshotId::Parse(each.first.second);
-      return each.first.first == partition && found && found->IsOlderThan(id);
+      const auto& [topic, of, name] = each.first;
+      const auto found = SnapshotId::Parse(name);
+      return topic == topic_ && of == partition && found && found->IsOlderThan(id);
     });
     return absl::OkStatus();
   }

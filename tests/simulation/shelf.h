@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace lethe::simulation {
 // The files of one folder; it outlives the processes that use it.
 class Shelf {
  public:
-  std::map<std::pair<int32_t, std::string>, std::string> files;  // by partition and id
+  std::map<std::tuple<std::string, int32_t, std::string>, std::string> files;  // by topic, partition and id
 
   void Damage(uint64_t number);
 };

@@ -120,9 +120,9 @@ class Simulated {
     Member(Simulated& of, int lane)
         : state(lane, of.stop_, of.clock_),
           thread(of.world_),
-          source(of.options_, lane, of.broker_, of.group_, of.connection_, thread),
-          sink(of.options_, lane, {.transaction_timeout = absl::Minutes(1)}, of.broker_, source, state,
-               thread),
+          source(of.options_, of.flows_, lane, of.broker_, of.group_, of.connection_, thread),
+          sink(of.options_, of.flows_, lane, {.transaction_timeout = absl::Minutes(1)}, of.broker_, source,
+               state, thread),
           answers(of.broker_, of.group_, of.connection_, thread) {
       sink.may_recreate = [] { return absl::OkStatus(); };
       EXPECT_TRUE(sink.Open({}).ok());
@@ -136,12 +136,12 @@ class Simulated {
 
   Simulated(int32_t partitions, bool is_cooperative)
       : group_(world_,
-               {.topic = "input",
-                .is_cooperative = is_cooperative,
+               {.is_cooperative = is_cooperative,
                 .session_timeout = absl::Seconds(10),
                 .heartbeat = absl::Milliseconds(100),
                 .rebalance_timeout = absl::Minutes(5)},
-               [partitions] { return partitions; }) {
+               [this](const std::string& topic) { return broker_.CountPartitions(topic); }) {
+    flows_.Add(std::make_unique<Flow>(options_, nullptr));
     broker_.CreateTopic("input", partitions);
     broker_.CreateTopic("output", partitions);
   }
@@ -157,6 +157,7 @@ class Simulated {
   Broker broker_{world_};
   Group group_;
   const DaemonOptions options_ = Options();
+  Flows flows_;
   const ProcessClock clock_{world_, kBegin, absl::ZeroDuration()};
   const StopFlag stop_;
   const Connection connection_{[] { return true; }};
@@ -183,7 +184,7 @@ class SimulatedCluster {
   }
   std::vector<Record> Output() {
     of_.Pass(absl::Seconds(3));  // the markers have come
-    return of_.broker_.Committed("output", true);
+    return of_.broker_.Committed("output");
   }
   size_t OutputNow() { return Output().size(); }
   Source& source() { return member_->source; }

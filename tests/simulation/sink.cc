@@ -13,6 +13,10 @@ namespace {
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 // After a stop a transaction may still take so long.
 constexpr absl::Duration kStopGrace = absl::Seconds(3);
+// How long the client waits for a topic that is not there to come: of its records, of its offsets.
+constexpr absl::Duration kTopicPatience = absl::Seconds(5);
+constexpr absl::Duration kInputPatience = absl::Seconds(2);
+constexpr absl::Duration kAskForTopicEvery = absl::Milliseconds(500);
 
 std::optional<std::string> Copy(std::optional<absl::string_view> text) {
   return text ? std::optional<std::string>(*text) : std::nullopt;
@@ -20,9 +24,11 @@ std::optional<std::string> Copy(std::optional<absl::string_view> text) {
 
 }  // namespace
 
-SimulatedSink::SimulatedSink(const DaemonOptions& options, int lane, SinkOptions sink_options, Broker& broker,
-                             SimulatedSource& source, WorkerState& state, Thread& thread)
+SimulatedSink::SimulatedSink(const DaemonOptions& options, const Flows& flows, int lane,
+                             SinkOptions sink_options, Broker& broker, SimulatedSource& source,
+                             WorkerState& state, Thread& thread)
     : options_(options),
+      flows_(flows),
       sink_options_(sink_options),
       broker_(broker),
       source_(source),
@@ -57,21 +63,23 @@ absl::Status SimulatedSink::Begin() {
   thread_.Pass();
   if (!has_producer_) return absl::UnavailableError("there is no producer");
   report_ = {};
+  has_begun_ = false;
   waiting_.clear();
   bytes_ = 0;
   return absl::OkStatus();
 }
 
 std::string SimulatedSink::TopicOf(const OutputRecord& record) const {
+  const DaemonOptions& options = flows_.at(record.target.flow).options;
   switch (record.target.kind) {
     case Target::Kind::kOutput:
-      return options_.output;
+      return options.output;
     case Target::Kind::kDivert:
-      return options_.divert;
+      return options.divert;
     case Target::Kind::kCounter:
       break;
   }
-  return options_.counters[record.target.counter].output;
+  return options.counters[record.target.counter].output;
 }
 
 absl::Status SimulatedSink::Write(const OutputRecord& output) {
@@ -90,7 +98,7 @@ absl::Status SimulatedSink::Write(const OutputRecord& output) {
   auto batch = std::find_if(waiting_.begin(), waiting_.end(), [&](const Batch& each) {
     return each.topic == topic && each.partition == partition;
   });
-  if (batch == waiting_.end()) batch = waiting_.insert(batch, {topic, partition, {}, {}});
+  if (batch == waiting_.end()) batch = waiting_.insert(batch, {output.target.flow, topic, partition, {}, {}});
   batch->records.push_back(std::move(record));
   batch->places.push_back(output.of);
   if (thread_.world().dice().OneIn(16)) Flush();
@@ -103,7 +111,7 @@ void SimulatedSink::Fail(const std::string& why) {
 }
 
 bool SimulatedSink::Deliver(const Batch& batch) {
-  if (batch.topic == options_.output) {
+  if (batch.topic == flows_.at(batch.flow).options.output) {
     const auto is_bad = [&](const Record& each) {
       return each.value.value_or("").size() > sink_options_.output_takes_bytes;
     };
@@ -125,22 +133,42 @@ bool SimulatedSink::Deliver(const Batch& batch) {
       return false;
     }
   }
-  const Answer answer =
-      Retry([&] { return broker_.Produce(id_, epoch_, batch.topic, batch.partition, batch.records); });
-  if (answer == Answer::kOk) return true;
+  const Answer answer = AwaitTopic(thread_.world().dice().Between(absl::ZeroDuration(), kTopicPatience), [&] {
+    return broker_.Produce(id_, epoch_, batch.topic, batch.partition, batch.records);
+  });
+  if (answer == Answer::kOk) return has_begun_ = true;
+  if (answer == Answer::kNoTopic || answer == Answer::kNotPermitted) {
+    const std::string why =
+        absl::StrCat("topic ", batch.topic, answer == Answer::kNoTopic ? " is not there" : " refuses");
+    report_.to_blame[batch.flow] = why;
+    Fail(why);
+    return false;
+  }
   is_fenced_ = answer == Answer::kFenced;
   Fail(is_fenced_ ? "the producer is fenced" : "stopped");
   return false;
 }
 
+Answer SimulatedSink::AwaitTopic(absl::Duration at_most, const std::function<Answer()>& ask) {
+  for (absl::Duration waited;;) {
+    const Answer answer = Retry(ask);
+    if (answer != Answer::kNoTopic || waited >= at_most || state_.stop.requested()) return answer;
+    thread_.Sleep(kAskForTopicEvery);
+    waited += kAskForTopicEvery;
+  }
+}
+
 bool SimulatedSink::Flush() {
+  bool is_good = true;
   while (!waiting_.empty()) {
     const Batch batch = std::move(waiting_.front());
     waiting_.erase(waiting_.begin());
-    if (!Deliver(batch)) return false;
+    // Records of other topics are on their way.
+    is_good = Deliver(batch) && is_good;
+    if (!is_good && report_.to_blame.empty()) return false;
     thread_.Pass();
   }
-  return true;
+  return is_good;
 }
 
 Failure SimulatedSink::Poll() {
@@ -158,12 +186,15 @@ Outcome SimulatedSink::Commit(const std::vector<Position>& positions) {
   }
   if (report_.failure != Failure::kNone) return Abort();
   std::vector<std::pair<std::string, Position>> offsets;
-  for (const Position& position : positions) offsets.emplace_back(options_.input, position);
-  Answer answer = Retry([&] {
+  for (const Position& position : positions) {
+    offsets.emplace_back(flows_.at(position.partition.flow).options.input, position);
+  }
+  Answer answer = AwaitTopic(kInputPatience, [&] {
     return broker_.AddOffsets(id_, epoch_, source_.group(), source_.commit_member(), source_.generation(),
                               offsets);
   });
   if (answer == Answer::kOk) {
+    has_begun_ = true;
     thread_.Pass();
     answer = Retry([&] { return broker_.End(id_, epoch_, /*commits=*/true); });
     if (answer == Answer::kOk && lose_answers_ > 0) {
@@ -176,7 +207,9 @@ Outcome SimulatedSink::Commit(const std::vector<Position>& positions) {
   }
   if (answer == Answer::kAway) return Outcome::kStopped;
   report_.has_group_moved_on = answer == Answer::kGroupMovedOn;
-  Fail(report_.has_group_moved_on ? "the group has moved on" : "the producer is fenced");
+  Fail(report_.has_group_moved_on     ? "the group has moved on"
+       : answer == Answer::kNoTopic ? "an input is not there"
+                                    : "the producer is fenced");
   if (answer == Answer::kFenced) {
     is_fenced_ = true;
     return ProducerLost(report_.last_error);
@@ -189,6 +222,8 @@ Outcome SimulatedSink::Abort() {
   if (!has_producer_) return Outcome::kStopped;
   waiting_.clear();
   if (is_fenced_) return ProducerLost("the producer is fenced");
+  // The coordinator has heard nothing of it.
+  if (!std::exchange(has_begun_, false)) return Outcome::kAborted;
   const Answer answer = Retry([&] { return broker_.End(id_, epoch_, /*commits=*/false); });
   thread_.Pass();
   if (answer == Answer::kOk) return Outcome::kAborted;
@@ -215,12 +250,13 @@ bool SimulatedSink::Recreate() {
 
 TransactionSize SimulatedSink::size() const { return {0, bytes_, bytes_, absl::ZeroDuration()}; }
 
-absl::StatusOr<int32_t> SimulatedSink::CountPartitions(int32_t /*flow*/) {
+absl::StatusOr<int32_t> SimulatedSink::CountPartitions(int32_t flow) {
   thread_.Pass();
   if (!is_connected() || broker_.is_away()) return absl::UnavailableError("no answer");
   auto least = INT32_MAX;
-  for (const std::string& topic : TopicsOfSamePartition(options_)) {
-    least = std::min(least, static_cast<int32_t>(broker_.topic(topic).logs.size()));
+  for (const std::string& topic : TopicsOfSamePartition(flows_.at(flow).options)) {
+    if (broker_.Find(topic) == nullptr) return absl::NotFoundError(absl::StrCat("no topic ", topic));
+    least = std::min(least, broker_.CountPartitions(topic));
   }
   return least;
 }

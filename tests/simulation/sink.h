@@ -25,7 +25,7 @@ struct SinkOptions {
 // A transactional producer, as connectors/kafka/output uses librdkafka's.
 class SimulatedSink final : public Sink {
  public:
-  SimulatedSink(const DaemonOptions& options, int lane, SinkOptions sink_options, Broker& broker,
+  SimulatedSink(const DaemonOptions& options, const Flows& flows, int lane, SinkOptions sink_options, Broker& broker,
                 SimulatedSource& source, WorkerState& state, Thread& thread);
 
   absl::Status Open(OutputLimits limits) override;
@@ -50,6 +50,7 @@ class SimulatedSink final : public Sink {
 
  private:
   struct Batch {
+    int32_t flow = 0;
     std::string topic;
     int32_t partition = 0;
     std::vector<Record> records;
@@ -60,12 +61,15 @@ class SimulatedSink final : public Sink {
   Answer Retry(const std::function<Answer()>& ask);
   bool Flush();
   bool Deliver(const Batch& batch);
+  // Asks for a while if there is no such topic.
+  Answer AwaitTopic(absl::Duration at_most, const std::function<Answer()>& ask);
   void Fail(const std::string& why);
   Outcome ProducerLost(const std::string& why);
   bool Recreate();
   std::string TopicOf(const OutputRecord& record) const;
 
   const DaemonOptions& options_;
+  const Flows& flows_;
   const SinkOptions sink_options_;
   Broker& broker_;
   SimulatedSource& source_;
@@ -75,6 +79,7 @@ class SimulatedSink final : public Sink {
   int epoch_ = -1;
   bool has_producer_ = false;
   bool is_fenced_ = false;
+  bool has_begun_ = false;  // the broker knows of the transaction
   std::vector<Batch> waiting_;  // written, and not sent yet
   int64_t bytes_ = 0;
   TransactionReport report_;

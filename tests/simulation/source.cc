@@ -33,28 +33,44 @@ class Headers final : public InputHeaders {
 
 }  // namespace
 
-InputRecord ViewOf(const Record& record, int32_t partition, int64_t offset,
+InputRecord ViewOf(const Record& record, TopicPartition partition, int64_t offset,
                    std::deque<std::unique_ptr<InputHeaders>>& headers) {
-  InputRecord view = {partition, offset, record.key, record.value, record.timestamp_ms};
+  InputRecord view = {partition.partition, offset, record.key, record.value, record.timestamp_ms};
+  view.flow = partition.flow;
   if (!record.headers.empty()) {
     view.headers = headers.emplace_back(std::make_unique<Headers>(record)).get();
   }
   return view;
 }
 
-SimulatedSource::SimulatedSource(const DaemonOptions& options, int lane, Broker& broker, Group& group,
-                                 const Connection& connection, Thread& thread)
+SimulatedSource::SimulatedSource(const DaemonOptions& options, const Flows& flows, int lane, Broker& broker,
+                                 Group& group, const Connection& connection, Thread& thread)
     : options_(options),
+      flows_(flows),
       broker_(broker),
       group_(group),
       connection_(connection),
       thread_(thread),
-      client_(thread.world(), group, connection, [this] { Wake(); }),
+      client_(
+          thread.world(), group, connection, [this] { Wake(); },
+          [this](const std::string& topic) { return flows_.Find(topic)->number; }),
       static_id_(options.static_membership == StaticMembership::kNever ? "" : MemberName(options, lane)) {}
 
 absl::Status SimulatedSource::Open() {
   thread_.Pass();
-  client_.Subscribe(static_id_, absl::StrCat("lethe-", options_.instance));
+  client_.Open(static_id_, absl::StrCat("lethe-", options_.instance), Topics());
+  return absl::OkStatus();
+}
+
+std::set<std::string> SimulatedSource::Topics() const {
+  std::set<std::string> topics;
+  for (int32_t flow = 0; flow < flows_.size(); ++flow) topics.insert(TopicOf({flow, 0}));
+  return topics;
+}
+
+absl::Status SimulatedSource::Resubscribe() {
+  thread_.Pass();
+  client_.Subscribe(Topics());
   return absl::OkStatus();
 }
 
@@ -82,7 +98,7 @@ absl::Status SimulatedSource::Reopen() {
 void SimulatedSource::Assign(const std::vector<const Task*>& tasks) {
   thread_.Pass();
   if (!group_.options().is_cooperative) positions_.clear();
-  for (const Task* task : tasks) positions_[task->id.partition] = {.next = task->next};
+  for (const Task* task : tasks) positions_[task->id] = {.next = task->next};
   client_.Answer();
   thread_.Pass();
 }
@@ -90,7 +106,7 @@ void SimulatedSource::Assign(const std::vector<const Task*>& tasks) {
 void SimulatedSource::Unassign(const std::vector<TopicPartition>& partitions) {
   thread_.Pass();
   if (!group_.options().is_cooperative) positions_.clear();
-  for (const TopicPartition each : partitions) positions_.erase(each.partition);
+  for (const TopicPartition& each : partitions) positions_.erase(each);
   client_.Answer();
   thread_.Pass();
 }
@@ -107,17 +123,17 @@ bool SimulatedSource::TakeGeneration() {
 void SimulatedSource::Reassign(const Task& task, const Tasks& all) {
   thread_.Pass();
   if (group_.options().is_cooperative) {
-    positions_[task.id.partition] = {.next = task.next};
+    positions_[task.id] = {.next = task.next};
     return;
   }
   positions_.clear();
   for (const auto& [id, each] : all) {
-    if (each->phase != Phase::kFailed) positions_[id.partition] = {.next = each->next};
+    if (each->phase != Phase::kFailed) positions_[id] = {.next = each->next};
   }
 }
 
 int64_t SimulatedSource::HighWatermark(TopicPartition partition) const {
-  const auto position = positions_.find(partition.partition);
+  const auto position = positions_.find(partition);
   return position == positions_.end() ? 0 : position->second.known_end;
 }
 
@@ -154,16 +170,16 @@ void SimulatedSource::Fetch(size_t limit) {
   }
 }
 
-void SimulatedSource::FetchFrom(int32_t partition, Position& position, size_t limit) {
-  const Topic& topic = broker_.topic(options_.input);
-  if (static_cast<size_t>(partition) >= topic.logs.size()) return;
-  const Log& log = *topic.logs[static_cast<size_t>(partition)];
+void SimulatedSource::FetchFrom(TopicPartition partition, Position& position, size_t limit) {
+  const Log* const found = broker_.FindLog(TopicOf(partition), partition.partition);
+  if (found == nullptr) return;
+  const Log& log = *found;
   position.known_end = log.end();
   if (position.next < log.start() || position.next > log.end()) {
     position.is_gone = true;
     return AddEvent(
         partition, position.next,
-        {.kind = SourceEvent::Kind::kUnreadDeleted, .why = absl::StrCat(options_.input, "-", partition)});
+        {.kind = SourceEvent::Kind::kUnreadDeleted, .why = flows_.at(partition.flow).NameOf(partition.partition)});
   }
   const int64_t end = log.stable_end();
   const bool had_more = position.next < end;
@@ -187,9 +203,10 @@ void SimulatedSource::FetchFrom(int32_t partition, Position& position, size_t li
   }
 }
 
-void SimulatedSource::AddEvent(int32_t partition, int64_t offset, SourceEvent event) {
+void SimulatedSource::AddEvent(TopicPartition partition, int64_t offset, SourceEvent event) {
   InputRecord record;
-  record.partition = partition;
+  record.flow = partition.flow;
+  record.partition = partition.partition;
   record.offset = offset;
   record.event = &events_.emplace_back(std::move(event));
   batch_.push_back(record);
@@ -202,14 +219,15 @@ void SimulatedSource::ReleaseBatch() {
 
 void SimulatedSource::MoveTo(const Task& task, int64_t offset) {
   thread_.Pass();
-  const auto position = positions_.find(task.id.partition);
+  const auto position = positions_.find(task.id);
   if (position == positions_.end() || position->second.is_gone) return;
   position->second.next = offset;
   position->second.has_said_end = false;
   // The client may repeat some records after a seek.
   if (offset > 0 && thread_.world().dice().OneIn(8)) {
-    const Log& log = *broker_.topic(options_.input).logs.at(static_cast<size_t>(task.id.partition));
-    if (log.start() < offset && offset <= log.end() && log.at(offset - 1).kind == Entry::Kind::kRecord) {
+    const Log* const log = broker_.FindLog(TopicOf(task.id), task.id.partition);
+    if (log != nullptr && log->start() < offset && offset <= log->end() &&
+        log->at(offset - 1).kind == Entry::Kind::kRecord) {
       --position->second.next;
     }
   }
@@ -217,7 +235,7 @@ void SimulatedSource::MoveTo(const Task& task, int64_t offset) {
 
 void SimulatedSource::Pause(const Task& task, bool paused) {
   thread_.Pass();
-  const auto position = positions_.find(task.id.partition);
+  const auto position = positions_.find(task.id);
   if (position != positions_.end()) position->second.is_paused = paused;
 }
 

@@ -20,13 +20,12 @@ namespace lethe::simulation {
 
 class SimulatedSource final : public Source {
  public:
-  SimulatedSource(const DaemonOptions& options, int lane, Broker& broker, Group& group,
+  SimulatedSource(const DaemonOptions& options, const Flows& flows, int lane, Broker& broker, Group& group,
                   const Connection& connection, Thread& thread);
 
   absl::Status Open() override;
   void Leave() override;
-  // There is one flow.
-  absl::Status Resubscribe() override { return absl::OkStatus(); }
+  absl::Status Resubscribe() override;
   absl::Status Rejoin() override;
   absl::Status Reopen() override;
   void StayAlive() override { thread_.Pass(); }
@@ -63,17 +62,22 @@ class SimulatedSource final : public Source {
   bool TakeEvent();
   void TakeEventAndFetch(size_t limit);
   void Fetch(size_t limit);
-  void FetchFrom(int32_t partition, Position& position, size_t limit);
-  void AddEvent(int32_t partition, int64_t offset, SourceEvent event);
+  void FetchFrom(TopicPartition partition, Position& position, size_t limit);
+  void AddEvent(TopicPartition partition, int64_t offset, SourceEvent event);
+  const std::string& TopicOf(TopicPartition partition) const {
+    return flows_.at(partition.flow).options.input;
+  }
+  std::set<std::string> Topics() const;
 
   const DaemonOptions& options_;
+  const Flows& flows_;
   Broker& broker_;
   Group& group_;
   const Connection& connection_;
   Thread& thread_;
   GroupClient client_;
   const std::string static_id_;
-  std::map<int32_t, Position> positions_;
+  std::map<TopicPartition, Position> positions_;
   std::string taken_member_;
   std::string commit_member_;  // empty: it was none
   int taken_generation_ = -1;
@@ -82,7 +86,7 @@ class SimulatedSource final : public Source {
 };
 
 // A record as the pipeline sees it. `headers` are kept there.
-InputRecord ViewOf(const Record& record, int32_t partition, int64_t offset,
+InputRecord ViewOf(const Record& record, TopicPartition partition, int64_t offset,
                    std::deque<std::unique_ptr<InputHeaders>>& headers);
 
 }  // namespace lethe::simulation

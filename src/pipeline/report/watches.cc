@@ -21,9 +21,8 @@ uint64_t HashOf(std::optional<absl::string_view> key) {
 
 }  // namespace
 
-KeyWatch::KeyWatch() : places_(kPlaces) {}
-
 void KeyWatch::See(int32_t partition, IdHash id, Verdict verdict, std::optional<absl::string_view> key) {
+  if (places_.empty()) places_.resize(kPlaces);
   Place& place = places_[id.a / kOneIn % kPlaces];
   // The factor is odd, so the ids of two partitions differ.
   const Place seen = {id.b + static_cast<uint64_t>(partition) * 0x9E3779B97F4A7C15u, HashOf(key)};

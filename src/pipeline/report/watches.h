@@ -65,11 +65,10 @@ class IdWatch {
 // only by chance.
 //
 // Samples one id in 64 by its hash, and remembers up to 16,384 keys, one in each place. So a copy is compared
-// if it comes within about a million ids of the first. 256 KiB, allocated at the start.
+// if it comes within about a million ids of the first. 256 KiB, allocated with the first id: most of
+// hundreds of topics may be idle.
 class KeyWatch {
  public:
-  KeyWatch();
-
   static bool IsSampled(IdHash id) { return id.a % kOneIn == 0; }
   // For a judged event with a sampled id. A null key differs from every other.
   void See(int32_t partition, IdHash id, Verdict verdict, std::optional<absl::string_view> key);
