@@ -1,5 +1,9 @@
+// Its check takes a jump to another stack for a mistake.
+#undef _FORTIFY_SOURCE
+
 #include "tests/simulation/fiber.h"
 
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -44,8 +48,12 @@ void* NewStack() {
 
 struct Fiber::Stack {
   void* bytes = NewStack();
-  ucontext_t own;
+  ucontext_t begin;
   ucontext_t resumer;
+  // A switch of contexts saves the mask of signals, too, which is a call to the kernel: it serves the first
+  // switch only.
+  jmp_buf own;
+  jmp_buf back;
 #if defined(__SANITIZE_ADDRESS__)
   void* fake = nullptr;
   void* resumer_fake = nullptr;
@@ -60,13 +68,13 @@ struct Fiber::Stack {
 };
 
 Fiber::Fiber(std::function<void()> work) : work_(std::move(work)), stack_(std::make_unique<Stack>()) {
-  getcontext(&stack_->own);
-  stack_->own.uc_stack.ss_sp = stack_->bytes;
-  stack_->own.uc_stack.ss_size = kStackBytes;
-  stack_->own.uc_link = nullptr;
+  getcontext(&stack_->begin);
+  stack_->begin.uc_stack.ss_sp = stack_->bytes;
+  stack_->begin.uc_stack.ss_size = kStackBytes;
+  stack_->begin.uc_link = nullptr;
   const auto self = reinterpret_cast<uintptr_t>(this);
-  makecontext(&stack_->own, reinterpret_cast<void (*)()>(&Fiber::Enter), 2, static_cast<unsigned>(self >> 32),
-              static_cast<unsigned>(self));
+  makecontext(&stack_->begin, reinterpret_cast<void (*)()>(&Fiber::Enter), 2,
+              static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
 }
 
 Fiber::~Fiber() {
@@ -85,7 +93,7 @@ void Fiber::Enter(unsigned high, unsigned low) {
 }
 
 void Fiber::Resume() {
-  has_begun_ = true;
+  const bool is_first = !std::exchange(has_begun_, true);
   Stack& stack = *stack_;
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&stack.resumer_fake, stack.bytes, kStackBytes);
@@ -95,7 +103,13 @@ void Fiber::Resume() {
   __tsan_switch_to_fiber(stack.tsan, 0);
 #endif
   is_running_ = true;
-  swapcontext(&stack.resumer, &stack.own);
+  if (_setjmp(stack.back) == 0) {
+    if (is_first) {
+      swapcontext(&stack.resumer, &stack.begin);
+    } else {
+      _longjmp(stack.own, 1);
+    }
+  }
   is_running_ = false;
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(stack.resumer_fake, nullptr, nullptr);
@@ -112,7 +126,7 @@ void Fiber::Yield() {
 #if defined(__SANITIZE_THREAD__)
   __tsan_switch_to_fiber(stack.tsan_resumer, 0);
 #endif
-  swapcontext(&stack.own, &stack.resumer);
+  if (_setjmp(stack.own) == 0) _longjmp(stack.back, 1);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(stack.fake, &stack.resumer_bottom, &stack.resumer_size);
 #endif
