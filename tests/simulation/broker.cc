@@ -48,7 +48,9 @@ void Broker::AddPartition(const std::string& name) {
   topic(name).logs.back()->on_change = topic(name).logs.front()->on_change;
 }
 
-void Broker::Delete(const std::string& name) { deleted_.push_back(std::move(topics_.extract(name).mapped())); }
+void Broker::Delete(const std::string& name) {
+  deleted_.push_back(std::move(topics_.extract(name).mapped()));
+}
 
 std::vector<const Topic*> Broker::AllOf(const std::string& name) const {
   std::vector<const Topic*> all;

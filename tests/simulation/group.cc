@@ -337,8 +337,7 @@ void GroupClient::Beat() {
       member_.clear();
       generation_ = -1;
       told_.clear();
-      told_.push_back(
-          {{.kind = Kind::kError, .why = "fenced", .problem = SourceEvent::Problem::kNameTaken}});
+      told_.push_back({{.kind = Kind::kError, .why = "fenced", .problem = SourceEvent::Problem::kNameTaken}});
       return wake_();
     case Group::State::kRejoin:
       is_joining_ = false;

@@ -40,7 +40,8 @@ struct GroupOptions {
 // its own. A member that is silent for the session timeout is removed.
 class Group {
  public:
-  Group(World& world, GroupOptions options, std::function<int32_t(const std::string& topic)> count_partitions);
+  Group(World& world, GroupOptions options,
+        std::function<int32_t(const std::string& topic)> count_partitions);
 
   const GroupOptions& options() const { return options_; }
 
@@ -179,7 +180,7 @@ class GroupClient {
   std::deque<Told> told_;      // and not delivered
   std::optional<Told> waits_;  // delivered, and not answered
   bool joins_after_ = false;
-  bool wants_others_ = false;  // it has asked for other topics since it joined
+  bool wants_others_ = false;           // it has asked for other topics since it joined
   std::shared_ptr<GroupClient*> self_;  // null inside once it has died
 };
 

@@ -288,8 +288,8 @@ Played Game::Run() {
   }
   world_.After(faults_end, [this] { Heal(); });
   RunFor(faults_end);
-  const bool is_beside = std::any_of(topics_.begin(), topics_.end(),
-                                     [](const auto& topic) { return topic->is_in_trouble(); });
+  const bool is_beside =
+      std::any_of(topics_.begin(), topics_.end(), [](const auto& topic) { return topic->is_in_trouble(); });
   AwaitDone(is_beside ? kPatienceBesideTrouble : kPatience);
   for (const auto& topic : topics_) topic->Repair();
   AwaitDone(kPatience);
@@ -334,7 +334,8 @@ void Game::Truncate() {
       log.Truncate(metadata->record_before);
       while (log.end() < committed.offset + 3) topic->input().SendTo(id);
       world_.Say(input, "-", id, " was truncated to ", metadata->record_before, ", and has grown again");
-      const std::unique_ptr<TopicInPlay> truncated = std::move(*std::find(topics_.begin(), topics_.end(), topic));
+      const std::unique_ptr<TopicInPlay> truncated =
+          std::move(*std::find(topics_.begin(), topics_.end(), topic));
       std::erase(topics_, nullptr);
       for (const auto& other : topics_) other->input().SendTo(0);
       instances_[0].is_wanted = true;

@@ -75,8 +75,8 @@ struct Process::Lane {
   Lane(Process& process, int lane)
       : thread(process.site_.world),
         state(lane, process.stop_, process.clock_),
-        source(process.options_, process.flows_, lane, process.site_.broker, process.site_.group, process.connection_,
-               thread),
+        source(process.options_, process.flows_, lane, process.site_.broker, process.site_.group,
+               process.connection_, thread),
         sink(process.options_, process.flows_, lane,
              {process.site_.schedule.transaction_timeout,
               process.site_.schedule.oversized_of_hundred > 0 ? kOutputTakesBytes : SIZE_MAX,

@@ -88,8 +88,7 @@ std::string FaultText(const Fault& fault) {
   return absl::StrCat(text.has_target  ? absl::StrCat("instance ", fault.target, " ")
                       : text.has_topic ? absl::StrCat("topic ", fault.topic, " ")
                                        : "",
-                      text.name,
-                      text.has_number ? absl::StrCat(" (", fault.number, ")") : "",
+                      text.name, text.has_number ? absl::StrCat(" (", fault.number, ")") : "",
                       text.may_last && LastsLong(fault) ? ", for good"
                       : fault.lasts > absl::ZeroDuration() && text.longest > absl::ZeroDuration()
                           ? absl::StrCat(", for ", absl::FormatDuration(fault.lasts))
@@ -98,13 +97,13 @@ std::string FaultText(const Fault& fault) {
 
 std::string Schedule::Story() const {
   std::string text = absl::StrCat(
-      "seed ", seed, ": ", topics, " topics of ", partitions, " partitions, ", instances, " instances of ", lanes, " lanes, ",
-      is_cooperative ? "cooperative" : "eager", has_static_members ? ", static members" : "", "; ", records,
-      " records each in ", absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step),
-      " apart, horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten,
-      " of ten are copies, of the last ", copies_within, "; of a hundred ", wild_of_hundred,
-      " have wild times, ", without_id_of_hundred, " no id, ", oversized_of_hundred, " are too large",
-      names_refused ? " (named)" : "",
+      "seed ", seed, ": ", topics, " topics of ", partitions, " partitions, ", instances, " instances of ",
+      lanes, " lanes, ", is_cooperative ? "cooperative" : "eager",
+      has_static_members ? ", static members" : "", "; ", records, " records each in ",
+      absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step), " apart, horizon ",
+      absl::FormatDuration(horizon), "; ", copies_of_ten, " of ten are copies, of the last ", copies_within,
+      "; of a hundred ", wild_of_hundred, " have wild times, ", without_id_of_hundred, " no id, ",
+      oversized_of_hundred, " are too large", names_refused ? " (named)" : "",
       counting == Counting::kNothing  ? ""
       : counting == Counting::kDeltas ? "; counted as deltas"
                                       : "; counted as totals",
@@ -121,9 +120,8 @@ std::string Schedule::Story() const {
 }
 
 bool Schedule::is_list() const {
-  return topics > 1 || std::any_of(faults.begin(), faults.end(), [](const Fault& each) {
-           return each.kind == FaultKind::kAddTopic;
-         });
+  return topics > 1 || std::any_of(faults.begin(), faults.end(),
+                                   [](const Fault& each) { return each.kind == FaultKind::kAddTopic; });
 }
 
 Schedule MakeSchedule(uint64_t seed) {

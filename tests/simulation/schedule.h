@@ -27,18 +27,18 @@ enum class FaultKind {
   kDamageSnapshots,  // all that are there
   kLoseSnapshots,
   // Of the cluster.
-  kAway,          // no broker answers anybody
-  kSlowMarkers,   // the ends of transactions take seconds to reach the logs
+  kAway,         // no broker answers anybody
+  kSlowMarkers,  // the ends of transactions take seconds to reach the logs
   // Of one topic.
   kAddPartition,   // to it, and to what it is written to
   kAddTopic,       // one more comes, with what it is written to
   kRetention,      // what no restart needs is deleted
   kMissingOutput,  // its output, or its deltas' topic, is deleted, and created again
   kRefusedOutput,  // nobody may write there
-  kAbortedInput,  // a transaction that is aborted
-  kOpenInput,     // one that is open for so long, and then committed or aborted
-  kBadClock,      // records are dated wrongly
-  kUnreadable,    // a batch that nobody can read
+  kAbortedInput,   // a transaction that is aborted
+  kOpenInput,      // one that is open for so long, and then committed or aborted
+  kBadClock,       // records are dated wrongly
+  kUnreadable,     // a batch that nobody can read
 };
 
 struct Fault {
@@ -61,7 +61,7 @@ enum class Counting { kNothing, kDeltas, kTotals };
 struct Schedule {
   uint64_t seed = 0;  // of all that is decided on the way
 
-  int topics = 1;  // at the begin
+  int topics = 1;           // at the begin
   int stopping_topic = -1;  // it stops before what has no id and what cannot be read; -1: none does
   int partitions = 2;       // of each topic
   int instances = 1;
@@ -72,9 +72,9 @@ struct Schedule {
   absl::Duration session_timeout;
   absl::Duration transaction_timeout;
   absl::Duration horizon;
-  absl::Duration skew;  // of the clock of every second instance
-  absl::Duration step;  // of the records' times
-  int records = 100;    // in each topic
+  absl::Duration skew;   // of the clock of every second instance
+  absl::Duration step;   // of the records' times
+  int records = 100;     // in each topic
   absl::Duration lasts;  // in which they are sent
   int copies_of_ten = 3;
   int copies_within = 100;

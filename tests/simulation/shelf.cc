@@ -68,7 +68,8 @@ class StoreOnShelf final : public SnapshotStore {
   }
   absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
     pass_();
-    for (const PartitionSnapshot& each : snapshots) shelf_.files.erase({topic_, each.partition, each.id.ToString()});
+    for (const PartitionSnapshot& each : snapshots)
+      shelf_.files.erase({topic_, each.partition, each.id.ToString()});
     return absl::OkStatus();
   }
   absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId>, bool) override {

@@ -207,7 +207,7 @@ Outcome SimulatedSink::Commit(const std::vector<Position>& positions) {
   }
   if (answer == Answer::kAway) return Outcome::kStopped;
   report_.has_group_moved_on = answer == Answer::kGroupMovedOn;
-  Fail(report_.has_group_moved_on     ? "the group has moved on"
+  Fail(report_.has_group_moved_on   ? "the group has moved on"
        : answer == Answer::kNoTopic ? "an input is not there"
                                     : "the producer is fenced");
   if (answer == Answer::kFenced) {

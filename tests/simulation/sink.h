@@ -25,8 +25,8 @@ struct SinkOptions {
 // A transactional producer, as connectors/kafka/output uses librdkafka's.
 class SimulatedSink final : public Sink {
  public:
-  SimulatedSink(const DaemonOptions& options, const Flows& flows, int lane, SinkOptions sink_options, Broker& broker,
-                SimulatedSource& source, WorkerState& state, Thread& thread);
+  SimulatedSink(const DaemonOptions& options, const Flows& flows, int lane, SinkOptions sink_options,
+                Broker& broker, SimulatedSource& source, WorkerState& state, Thread& thread);
 
   absl::Status Open(OutputLimits limits) override;
   absl::Status Begin() override;
@@ -79,7 +79,7 @@ class SimulatedSink final : public Sink {
   int epoch_ = -1;
   bool has_producer_ = false;
   bool is_fenced_ = false;
-  bool has_begun_ = false;  // the broker knows of the transaction
+  bool has_begun_ = false;      // the broker knows of the transaction
   std::vector<Batch> waiting_;  // written, and not sent yet
   int64_t bytes_ = 0;
   TransactionReport report_;

@@ -177,9 +177,9 @@ void SimulatedSource::FetchFrom(TopicPartition partition, Position& position, si
   position.known_end = log.end();
   if (position.next < log.start() || position.next > log.end()) {
     position.is_gone = true;
-    return AddEvent(
-        partition, position.next,
-        {.kind = SourceEvent::Kind::kUnreadDeleted, .why = flows_.at(partition.flow).NameOf(partition.partition)});
+    return AddEvent(partition, position.next,
+                    {.kind = SourceEvent::Kind::kUnreadDeleted,
+                     .why = flows_.at(partition.flow).NameOf(partition.partition)});
   }
   const int64_t end = log.stable_end();
   const bool had_more = position.next < end;

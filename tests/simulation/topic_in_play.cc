@@ -46,8 +46,7 @@ void TopicInPlay::Delete() {
 
 void TopicInPlay::TroubleOutput(FaultKind kind, int which, absl::Duration lasts, bool lasts_long) {
   const bool has_counter = site_.schedule.counting != Counting::kNothing && which % 2 > 0;
-  const std::string& counted =
-      site_.schedule.counting == Counting::kDeltas ? names_.deltas : names_.totals;
+  const std::string& counted = site_.schedule.counting == Counting::kDeltas ? names_.deltas : names_.totals;
   const std::string topic = has_counter ? counted : names_.output;
   std::function<void()> end;
   if (kind == FaultKind::kRefusedOutput) {
@@ -57,9 +56,7 @@ void TopicInPlay::TroubleOutput(FaultKind kind, int which, absl::Duration lasts,
     // Totals that are gone are gone.
     if (topic == names_.totals || site_.broker.Find(topic) == nullptr) return;
     site_.broker.Delete(topic);
-    end = [this, topic] {
-      site_.broker.CreateTopic(topic, site_.broker.CountPartitions(names_.input));
-    };
+    end = [this, topic] { site_.broker.CreateTopic(topic, site_.broker.CountPartitions(names_.input)); };
   }
   if (!lasts_long) return site_.world.After(lasts, std::move(end));
   ++troubles_;
@@ -138,7 +135,8 @@ test::Judgement TopicInPlay::Judge() const {
     return each.offset >= evidence.input_ends[static_cast<size_t>(each.partition)];
   });
   test::Judgement judgement = test::Judge(evidence);
-  for (std::string& problem : judgement.problems) problem = absl::StrCat("topic ", names_.input, ": ", problem);
+  for (std::string& problem : judgement.problems)
+    problem = absl::StrCat("topic ", names_.input, ": ", problem);
   return judgement;
 }
 
