@@ -8,9 +8,10 @@
 #include "absl/strings/str_cat.h"
 
 namespace lethe {
-CompressedSize::CompressedSize() : context_(ZSTD_createCCtx(), &ZSTD_freeCCtx) {}
+CompressedSize::CompressedSize() : context_(nullptr, &ZSTD_freeCCtx) {}
 
 bool CompressedSize::Exceeds(absl::string_view bytes, int64_t most) {
+  if (context_ == nullptr) context_.reset(ZSTD_createCCtx());
   if (context_ == nullptr) return false;
   ZSTD_CCtx_reset(context_.get(), ZSTD_reset_session_only);
   std::array<char, 16384> scratch;

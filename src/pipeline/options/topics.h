@@ -15,7 +15,7 @@ struct ZSTD_CCtx_s;
 namespace lethe {
 
 // Compresses with zstd at its default level, as librdkafka does with `compression.type=zstd`, and keeps only
-// the size. Thread safety: none.
+// the size. Takes memory when it is first asked: each topic of a lane has one. Thread safety: none.
 class CompressedSize {
  public:
   CompressedSize();
