@@ -65,6 +65,10 @@ class Group {
   void EndPending(int64_t transaction, bool commits);
   // Unavailable: a transaction is about to commit one of them.
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) const;
+  // Another program commits.
+  void Set(const std::string& topic, int32_t partition, CommittedOffset committed) {
+    committed_[{topic, partition}] = std::move(committed);
+  }
   // What is committed of a topic that is deleted goes with it; also an operator may do this.
   void Forget(const std::string& topic);
   // What is committed now.

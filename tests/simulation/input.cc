@@ -16,7 +16,11 @@ constexpr int64_t kWildTimes[] = {1, 631'152'000'000, 4'102'444'800'000};  // 19
 }  // namespace
 
 Input::Input(World& world, Broker& broker, const Schedule& schedule, std::string topic)
-    : world_(world), broker_(broker), schedule_(schedule), topic_(std::move(topic)) {
+    : world_(world),
+      broker_(broker),
+      schedule_(schedule),
+      topic_(std::move(topic)),
+      records_(schedule.records) {
   SendSome();
 }
 
@@ -24,18 +28,28 @@ void Input::SendSome() {
   if (is_done()) return;
   // Some hundred times in all, at most.
   const int64_t most = std::max(1, schedule_.records / 16);
-  for (int64_t count = world_.dice().Between(1, most); count > 0 && !is_done(); --count) {
-    Append(Next(), /*transaction=*/-1);
+  if (broker_.Find(topic_) != nullptr) {
+    for (int64_t count = world_.dice().Between(1, most); count > 0 && !is_done(); --count) {
+      Append(Next(), /*transaction=*/-1);
+    }
   }
   const absl::Duration mean = schedule_.lasts * static_cast<double>(most) / (2.0 * schedule_.records);
   world_.After(world_.dice().Between(absl::ZeroDuration(), 2 * mean), [this] { SendSome(); });
+}
+
+void Input::BeginAgain() {
+  const bool was_done = is_done();
+  events_ = 0;
+  sent_before_ = sent_;
+  records_ = sent_ + std::max(records_ - sent_, schedule_.records / 2 + 1);
+  if (was_done) SendSome();
 }
 
 int64_t Input::Time() {
   Dice& dice = world_.dice();
   if (dice.Below(100) < schedule_.wild_of_hundred) return kWildTimes[dice.Below(3)];
   // All of it is past when it is sent.
-  const int64_t time = absl::ToUnixMillis(kBegin - absl::Hours(60) + schedule_.step * sent_);
+  const int64_t time = absl::ToUnixMillis(kBegin - absl::Hours(60) + schedule_.step * (sent_ - sent_before_));
   if (world_.now() >= bad_until_) return time;
   constexpr int64_t kTenYears = int64_t{10} * 365 * 86'400'000;
   switch (bad_clock_ % 4) {
@@ -80,6 +94,7 @@ void Input::Append(Record record, int64_t transaction) {
 }
 
 void Input::SendInTransaction(absl::Duration open, bool commits) {
+  if (broker_.Find(topic_) == nullptr) return;
   const int64_t transaction = broker_.BeginTransaction();
   std::vector<Log*> logs;
   for (int64_t count = world_.dice().Between(1, 4); count > 0; --count) {
@@ -103,6 +118,7 @@ void Input::SendTo(int32_t partition) {
 }
 
 void Input::SendUnreadable(int64_t offsets) {
+  if (broker_.Find(topic_) == nullptr) return;
   const auto& logs = broker_.topic(topic_).logs;
   Log& log = *logs[static_cast<size_t>(world_.dice().Below(static_cast<int64_t>(logs.size())))];
   const int64_t batch = log.end();

@@ -18,7 +18,11 @@ class Input {
  public:
   Input(World& world, Broker& broker, const Schedule& schedule, std::string topic);
 
-  bool is_done() const { return sent_ >= schedule_.records; }
+  bool is_done() const { return sent_ >= records_; }
+  // The topic is another now: more is sent, with the ids and the times of the former one.
+  void BeginAgain();
+  // The number of the next sending.
+  int64_t sendings() const { return sendings_; }
   // Some events in a transaction of their own, which is open for so long.
   void SendInTransaction(absl::Duration open, bool commits);
   // One more.
@@ -42,7 +46,9 @@ class Input {
   Broker& broker_;
   const Schedule& schedule_;
   const std::string topic_;
+  int records_;
   int sent_ = 0;
+  int sent_before_ = 0;  // to the former topic
   int64_t sendings_ = 0;
   int64_t events_ = 0;
   int64_t bad_clock_ = 0;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/topic_in_play.h"
@@ -20,6 +21,8 @@ namespace {
 constexpr size_t kMostInstances = 4;
 // After the last fault all must come to an end within this.
 constexpr absl::Duration kPatience = absl::Minutes(10);
+constexpr absl::Duration kPatienceOfOperator = absl::Minutes(1);
+constexpr int kRoundsOfGroup = 4;  // a rebalance may take three session timeouts
 // Topics that are in no trouble, while another is.
 constexpr absl::Duration kPatienceBesideTrouble = absl::Minutes(3);
 constexpr int kStepsBetweenLooks = 32;
@@ -72,12 +75,17 @@ class Game {
   void BeginOfProcess(const Fault& fault, size_t i);
   void BeginOfTopic(const Fault& fault, TopicInPlay& topic);
   void AddTopic();
+  // Of the processes that are to run in the end, if they share all partitions.
+  bool HasEnoughMemory() const;
   void Heal();
   void WakeAll();
   size_t Running() const;
   // Topics in trouble are not waited for.
   bool IsDone() const;
   void AwaitDone(absl::Duration patience);
+  void ResetStopped();
+  // Whether a process says why a partition of the topic has stopped.
+  bool IsSaid(const std::string& topic) const;
   void RunFor(absl::Duration duration);
   void End();
   void Judge();
@@ -94,6 +102,8 @@ class Game {
   Shelf shared_;
   std::vector<std::unique_ptr<TopicInPlay>> topics_;
   std::array<Instance, kMostInstances> instances_;
+  std::string last_error_;                     // with which a process has ended
+  bool lacks_memory_ = schedule_.filters > 0;  // processes that are started now
   Played played_;
 };
 
@@ -116,7 +126,7 @@ void Game::Start(size_t i) {
   Shelf& shelf = schedule_.snapshots == SnapshotPlace::kOfAll ? shared_ : instance.own;
   instance.process = std::make_unique<Process>(
       Process::Site{world_, broker_, group_, shelf, schedule_,
-                    [this, &instance] { return world_.now() < instance.cut_until; }},
+                    [this, &instance] { return world_.now() < instance.cut_until; }, lacks_memory_},
       static_cast<int>(i), [this, i] { Ended(i, instances_[i].process.get()); });
 }
 
@@ -125,6 +135,7 @@ void Game::Ended(size_t i, const Process* process) {
   if (process == nullptr || !process->has_ended()) return;
   const absl::Status fatal = process->fatal();
   world_.Say("instance ", i, " has ended", fatal.ok() ? "" : ": ", std::string(fatal.message()));
+  last_error_ = std::string(fatal.message());
   instance.process.reset();
   // As its supervisor does.
   world_.After(absl::Seconds(2), [this, i] { Start(i); });
@@ -157,6 +168,8 @@ void Game::Begin(const Fault& fault) {
     case kRetention:
     case kMissingOutput:
     case kRefusedOutput:
+    case kRecreate:
+    case kForeignCommit:
     case kAbortedInput:
     case kOpenInput:
     case kUnreadable:
@@ -231,6 +244,10 @@ void Game::BeginOfTopic(const Fault& fault, TopicInPlay& topic) {
     case kMissingOutput:
     case kRefusedOutput:
       return topic.TroubleOutput(fault.kind, fault.target, fault.lasts, LastsLong(fault));
+    case kRecreate:
+      return topic.Recreate(fault.lasts, fault.number > 1);
+    case kForeignCommit:
+      return topic.CommitForeign();
     case kAbortedInput:
       return topic.input().SendInTransaction(absl::ZeroDuration(), /*commits=*/false);
     case kOpenInput:
@@ -242,7 +259,27 @@ void Game::BeginOfTopic(const Fault& fault, TopicInPlay& topic) {
   }
 }
 
+bool Game::HasEnoughMemory() const {
+  int partitions = 0;
+  for (const auto& topic : topics_) {
+    partitions += std::max(broker_.CountPartitions(topic->names().input), schedule_.partitions);
+  }
+  const auto wanted = static_cast<int>(std::count_if(instances_.begin(), instances_.end(),
+                                                     [](const Instance& each) { return each.is_wanted; }));
+  const int lanes = std::max(wanted, 1) * schedule_.lanes;
+  return schedule_.lanes * ((partitions + lanes - 1) / lanes) <= schedule_.filters;
+}
+
 void Game::Heal() {
+  // In every second schedule those that run must do with what they have, if that is enough.
+  const bool is_in_trouble =
+      std::any_of(topics_.begin(), topics_.end(), [](const auto& topic) { return topic->is_in_trouble(); });
+  lacks_memory_ = lacks_memory_ && schedule_.seed % 2 == 0 && !is_in_trouble && HasEnoughMemory();
+  if (schedule_.filters > 0 && !lacks_memory_) {
+    for (Instance& each : instances_) {
+      if (each.process != nullptr) each.process->Stop();
+    }
+  }
   broker_.SetMarkersSlow(false);
   for (size_t i = 0; i < kMostInstances; ++i) instances_[i].cut_until = absl::ZeroDuration();
   if (std::none_of(instances_.begin(), instances_.end(),
@@ -293,6 +330,7 @@ Played Game::Run() {
   AwaitDone(is_beside ? kPatienceBesideTrouble : kPatience);
   for (const auto& topic : topics_) topic->Repair();
   AwaitDone(kPatience);
+  ResetStopped();
   End();
   Judge();
   if (schedule_.truncates && played_.problems.empty()) Truncate();
@@ -300,6 +338,53 @@ Played Game::Run() {
   played_.happened = world_.said();
   played_.log = world_.log();
   return std::move(played_);
+}
+
+bool Game::IsSaid(const std::string& topic) const {
+  std::string problems = last_error_;
+  for (const Instance& each : instances_) {
+    if (each.process != nullptr) absl::StrAppend(&problems, each.process->Problems());
+  }
+  return absl::StrContains(problems, absl::StrCat(topic, "-")) ||
+         absl::StrContains(problems, absl::StrCat(topic, " is not read"));
+}
+
+// A topic that was created again, say, is read from its begin, or stops and says so, and an operator resets
+// the group's offsets.
+void Game::ResetStopped() {
+  const auto may_stop = [](const auto& topic) { return topic->may_need_reset() && !topic->IsDone(); };
+  int64_t committed = 0;
+  absl::Duration give_up = world_.now() + kPatienceOfOperator;
+  while (world_.now() < give_up && std::any_of(topics_.begin(), topics_.end(), may_stop)) {
+    int64_t sum = 0;
+    for (const auto& topic : topics_) sum += topic->Committed();
+    if (std::exchange(committed, sum) != sum) give_up = world_.now() + kPatienceOfOperator;
+    for (int i = 0; i < kStepsBetweenLooks; ++i) world_.Step();
+  }
+  std::vector<TopicInPlay*> stopped;
+  for (const auto& topic : topics_) {
+    if (may_stop(topic)) stopped.push_back(topic.get());
+  }
+  if (stopped.empty()) return;
+  for (const TopicInPlay* topic : stopped) {
+    const std::string& name = topic->names().input;
+    // Between two generations there may be nobody to say it.
+    give_up = world_.now() + kRoundsOfGroup * schedule_.session_timeout;
+    while (!IsSaid(name) && world_.now() < give_up) world_.Step();
+    if (!IsSaid(name) && topic->has_ids())
+      Problem(absl::StrCat("topic ", name, " has stopped, and nobody says why"));
+  }
+  std::array<bool, kMostInstances> was_wanted;
+  for (size_t i = 0; i < kMostInstances; ++i) was_wanted[i] = instances_[i].is_wanted;
+  End();
+  for (TopicInPlay* topic : stopped) topic->Reset();
+  played_.resets += static_cast<int64_t>(stopped.size());
+  lacks_memory_ = false;
+  for (size_t i = 0; i < kMostInstances; ++i) {
+    instances_[i].is_wanted = was_wanted[i];
+    Start(i);
+  }
+  AwaitDone(kPatience);
 }
 
 void Game::RunFor(absl::Duration duration) {
@@ -322,6 +407,9 @@ void Game::End() {
 // While no process runs, a log loses the end of what was judged, and grows again: nothing of it may be
 // judged, and the other topics go on.
 void Game::Truncate() {
+  // One whose last commit is another program's would stop only now.
+  if (std::any_of(topics_.begin(), topics_.end(), [](const auto& each) { return each->may_need_reset(); }))
+    return;
   for (const auto& topic : topics_) {
     const std::string& input = topic->names().input;
     for (int32_t id = 0; id < broker_.CountPartitions(input); ++id) {
@@ -338,6 +426,7 @@ void Game::Truncate() {
           std::move(*std::find(topics_.begin(), topics_.end(), topic));
       std::erase(topics_, nullptr);
       for (const auto& other : topics_) other->input().SendTo(0);
+      lacks_memory_ = false;
       instances_[0].is_wanted = true;
       Start(0);
       RunFor(3 * schedule_.session_timeout + absl::Seconds(5));

@@ -15,6 +15,7 @@ namespace lethe::simulation {
 struct Played {
   std::vector<std::string> problems;  // in words; none: all is as promised
   test::Judgement judgement;
+  int64_t resets = 0;   // topics that an operator had to help
   absl::Duration took;  // of the simulation's time
   int64_t happened = 0;
   std::string log;  // of what happened, if it was kept

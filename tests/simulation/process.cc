@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/engines/memory_parts.h"
 #include "src/pipeline/options/stage_options.h"
 
 namespace lethe::simulation {
@@ -101,7 +102,7 @@ Process::Process(const Site& site, int instance, std::function<void()> on_end)
     : site_(site),
       on_end_(std::move(on_end)),
       instance_(instance),
-      options_(OptionsOf(site.schedule, instance, 0)),
+      options_(OptionsFor(0)),
       clock_(site.world, kBegin, instance % 2 == 0 ? absl::ZeroDuration() : site.schedule.skew),
       claim_(
           options_,
@@ -159,11 +160,19 @@ void Process::RunSnapshots() {
   }
 }
 
+DaemonOptions Process::OptionsFor(int topic) const {
+  DaemonOptions options = OptionsOf(site_.schedule, instance_, topic);
+  if (site_.lacks_memory) {
+    options.stage.memory_limit_bytes = SmallestLimitBytes(options.stage, site_.schedule.filters);
+  }
+  return options;
+}
+
 void Process::LookForTopics() {
   // It has one topic, which it is told by its name.
   if (!site_.schedule.is_list()) return AddFlow(options_);
   for (int topic = 0; connection_.is_up() && topic < kMostTopics; ++topic) {
-    const DaemonOptions options = OptionsOf(site_.schedule, instance_, topic);
+    const DaemonOptions options = OptionsFor(topic);
     if (flows_.Find(options.input) == nullptr && AreThere(site_.broker, options)) AddFlow(options);
   }
   site_.world.After(kLookForTopics, [self = self_] {

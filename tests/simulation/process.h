@@ -49,6 +49,7 @@ class Process {
     Shelf& shelf;
     const Schedule& schedule;
     std::function<bool()> is_cut;  // off from the brokers
+    bool lacks_memory = false;     // else it has enough for all filters
   };
   Process(const Site& site, int instance, std::function<void()> on_end);
   ~Process();
@@ -76,6 +77,7 @@ class Process {
   void RunSnapshots();
   // Adds flows for topics that are there; those to come are looked for later.
   void LookForTopics();
+  DaemonOptions OptionsFor(int topic) const;
   void AddFlow(const DaemonOptions& options);
 
   const Site site_;

@@ -42,6 +42,8 @@ const KindText& TextOf(FaultKind kind) {
       {kRetention, "loses what no restart needs", absl::ZeroDuration(), false, false, true},
       {kMissingOutput, "loses an output", absl::Seconds(8), false, true, true, true},
       {kRefusedOutput, "has an output that refuses", absl::Seconds(8), false, true, true, true},
+      {kRecreate, "is deleted, and created again", absl::Seconds(6), false, true, true},
+      {kForeignCommit, "has a commit of another program", absl::ZeroDuration(), false, false, true},
       {kAbortedInput, "has an aborted transaction", absl::ZeroDuration(), false, false, true},
       {kOpenInput, "has an open transaction", absl::Seconds(5), false, false, true},
       {kBadClock, "has records that are dated wrongly", absl::Seconds(2), false, false, true},
@@ -60,10 +62,11 @@ Fault MakeFault(Dice& dice, const Schedule& schedule) {
                             kCut,           kLoseAnswers,  kRefuseCommits, kDamageSnapshots,
                             kLoseSnapshots, kAway,         kSlowMarkers,   kAddPartition,
                             kRetention,     kAbortedInput, kOpenInput,     kBadClock,
-                            kUnreadable});
+                            kUnreadable,    kUnreadable,   kUnreadable});
   // What one topic has, and others must not feel.
   if (dice.OneIn(schedule.topics > 1 ? 3 : 12)) {
-    fault.kind = dice.Choose({kAddTopic, kMissingOutput, kRefusedOutput});
+    fault.kind =
+        dice.Choose({kAddTopic, kMissingOutput, kRefusedOutput, kRecreate, kRecreate, kForeignCommit});
   }
   fault.at = dice.Between(absl::ZeroDuration(), schedule.lasts);
   const absl::Duration longest = TextOf(fault.kind).longest;
@@ -98,12 +101,13 @@ std::string FaultText(const Fault& fault) {
 std::string Schedule::Story() const {
   std::string text = absl::StrCat(
       "seed ", seed, ": ", topics, " topics of ", partitions, " partitions, ", instances, " instances of ",
-      lanes, " lanes, ", is_cooperative ? "cooperative" : "eager",
-      has_static_members ? ", static members" : "", "; ", records, " records each in ",
-      absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step), " apart, horizon ",
-      absl::FormatDuration(horizon), "; ", copies_of_ten, " of ten are copies, of the last ", copies_within,
-      "; of a hundred ", wild_of_hundred, " have wild times, ", without_id_of_hundred, " no id, ",
-      oversized_of_hundred, " are too large", names_refused ? " (named)" : "",
+      lanes, " lanes, ", filters > 0 ? absl::StrCat("with memory for ", filters, " filters, ") : "",
+      is_cooperative ? "cooperative" : "eager", has_static_members ? ", static members" : "", "; ", records,
+      " records each in ", absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step),
+      " apart, horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten,
+      " of ten are copies, of the last ", copies_within, "; of a hundred ", wild_of_hundred,
+      " have wild times, ", without_id_of_hundred, " no id, ", oversized_of_hundred, " are too large",
+      names_refused ? " (named)" : "",
       counting == Counting::kNothing  ? ""
       : counting == Counting::kDeltas ? "; counted as deltas"
                                       : "; counted as totals",
@@ -169,6 +173,10 @@ Schedule MakeSchedule(uint64_t seed) {
   schedule.skew = dice.Choose({absl::ZeroDuration(), absl::Minutes(-20), absl::Minutes(20)});
   schedule.snapshots_every = dice.Choose({absl::Milliseconds(100), absl::Seconds(1)});
   schedule.truncates = dice.OneIn(8);
+  if (dice.OneIn(5)) {
+    const int all = schedule.topics * schedule.partitions;
+    schedule.filters = static_cast<int>(dice.Between(std::max(1, all / 2), all));
+  }
   if (schedule.topics > 1 && dice.OneIn(6)) {
     schedule.stopping_topic = static_cast<int>(dice.Below(schedule.topics));
     schedule.without_id_of_hundred = 5;

@@ -35,6 +35,8 @@ enum class FaultKind {
   kRetention,      // what no restart needs is deleted
   kMissingOutput,  // its output, or its deltas' topic, is deleted, and created again
   kRefusedOutput,  // nobody may write there
+  kRecreate,       // it is deleted, and created again after so long; the group's offsets go with it, or stay
+  kForeignCommit,  // a later version of lethe, say, has committed
   kAbortedInput,   // a transaction that is aborted
   kOpenInput,      // one that is open for so long, and then committed or aborted
   kBadClock,       // records are dated wrongly
@@ -66,6 +68,7 @@ struct Schedule {
   int partitions = 2;       // of each topic
   int instances = 1;
   int lanes = 1;
+  int filters = 0;  // for which a process has memory, at first; 0: for all
   bool is_cooperative = false;
   bool has_static_members = false;
   absl::Duration commit_interval;

@@ -22,6 +22,7 @@ std::vector<Step> StepsOf(const Schedule& schedule) {
   steps.emplace_back([](Schedule& s) { s.lanes = 1; });
   steps.emplace_back([](Schedule& s) { s.topics = std::max(1, s.topics - 1); });
   steps.emplace_back([](Schedule& s) { s.stopping_topic = -1; });
+  steps.emplace_back([](Schedule& s) { s.filters = 0; });
   steps.emplace_back([](Schedule& s) { s.partitions = std::max(1, s.partitions - 1); });
   steps.emplace_back([](Schedule& s) { s.is_cooperative = false; });
   steps.emplace_back([](Schedule& s) { s.has_static_members = false; });

@@ -1,6 +1,7 @@
 #include "tests/simulation/topic_in_play.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -28,6 +29,7 @@ TopicInPlay::TopicInPlay(const Site& site, int number)
       input_(site.world, site.broker, site.schedule, Create(site, names_)) {}
 
 void TopicInPlay::AddPartition() {
+  if (site_.broker.Find(names_.input) == nullptr) return;
   // The outputs first, so that nothing has to wait.
   for (const std::string& topic : names_.written()) {
     if (site_.broker.Find(topic) != nullptr) site_.broker.AddPartition(topic);
@@ -37,6 +39,7 @@ void TopicInPlay::AddPartition() {
 }
 
 void TopicInPlay::Delete() {
+  if (site_.broker.Find(names_.input) == nullptr) return;
   int32_t id = 0;
   for (auto& log : site_.broker.topic(names_.input).logs) {
     const auto metadata = CommitMetadata::Parse(site_.group.CommittedNow(names_.input, id++).metadata);
@@ -56,11 +59,59 @@ void TopicInPlay::TroubleOutput(FaultKind kind, int which, absl::Duration lasts,
     // Totals that are gone are gone.
     if (topic == names_.totals || site_.broker.Find(topic) == nullptr) return;
     site_.broker.Delete(topic);
-    end = [this, topic] { site_.broker.CreateTopic(topic, site_.broker.CountPartitions(names_.input)); };
+    end = [this, topic] {
+      site_.broker.CreateTopic(
+          topic, std::max(site_.schedule.partitions, site_.broker.CountPartitions(names_.input)));
+    };
   }
   if (!lasts_long) return site_.world.After(lasts, std::move(end));
   ++troubles_;
   repairs_.push_back(std::move(end));
+}
+
+void TopicInPlay::Recreate(absl::Duration after, bool forgets_offsets) {
+  const Topic* const input = site_.broker.Find(names_.input);
+  if (input == nullptr || stops_) return;
+  Life& life = former_.emplace_back(Life{input, sendings_begin_});
+  for (int32_t p = 0; p < site_.broker.CountPartitions(names_.input); ++p) {
+    life.committed.push_back(std::max<int64_t>(site_.group.CommittedNow(names_.input, p).offset, 0));
+  }
+  sendings_begin_ = input_.sendings();
+  may_need_reset_ = true;
+  site_.broker.Delete(names_.input);
+  if (forgets_offsets) site_.group.Forget(names_.input);
+  LookAtPartitionsSoon();
+  site_.world.After(after, [this] {
+    for (auto& log : site_.broker.CreateTopic(names_.input, site_.schedule.partitions).logs) {
+      log->on_change = site_.on_change;
+    }
+    input_.BeginAgain();
+    LookAtPartitionsSoon();
+  });
+}
+
+// Members learn of it with their next look at the topics of the cluster.
+void TopicInPlay::LookAtPartitionsSoon() {
+  site_.world.After(site_.world.dice().Between(absl::ZeroDuration(), absl::Seconds(3)),
+                    [group = &site_.group] { group->LookAtPartitions(); });
+}
+
+void TopicInPlay::CommitForeign() {
+  const CommittedOffset committed = site_.group.CommittedNow(names_.input, 0);
+  if (committed.offset < 0 || stops_ || !former_.empty()) return;
+  site_.group.Set(names_.input, 0, {committed.offset, "lethe/99 of=later"});
+  may_need_reset_ = true;
+}
+
+void TopicInPlay::Reset() {
+  site_.world.Say("the group's offsets of topic ", names_.input, " are deleted");
+  site_.group.Forget(names_.input);
+  // Else what is read again would be counted twice, which is refused.
+  site_.broker.Delete(names_.totals);
+  site_.broker.CreateTopic(names_.totals, site_.broker.CountPartitions(names_.input));
+  may_need_reset_ = false;
+  for (const auto& log : site_.broker.topic(names_.input).logs) input_begin_.push_back(log->start());
+  for (const auto& log : site_.broker.topic(names_.output).logs) output_begin_.push_back(log->end());
 }
 
 void TopicInPlay::Repair() {
@@ -91,11 +142,37 @@ int64_t TopicInPlay::EndOf(int32_t partition) const {
   return end;
 }
 
+bool TopicInPlay::has_ids() const {
+  for (int32_t p = 0; p < site_.broker.CountPartitions(names_.input); ++p) {
+    const auto metadata = CommitMetadata::Parse(site_.group.CommittedNow(names_.input, p).metadata);
+    if (metadata.ok() && metadata->topic_id.empty()) return false;
+  }
+  return true;
+}
+
+int64_t TopicInPlay::Committed() const {
+  int64_t sum = 0;
+  for (int32_t p = 0; p < site_.broker.CountPartitions(names_.input); ++p) {
+    sum += site_.group.CommittedNow(names_.input, p).offset;
+  }
+  return sum;
+}
+
+bool TopicInPlay::IsOfPresentTopic(const CommittedOffset& committed) const {
+  const auto metadata = CommitMetadata::Parse(committed.metadata);
+  if (!metadata.ok()) return committed.offset < 0;
+  // Without an id an offset may be that of the former topic.
+  return metadata->topic_id == site_.broker.topic(names_.input).id;
+}
+
 bool TopicInPlay::IsDone() const {
-  if (!input_.is_done() || input_.open_transactions() > 0) return false;
+  if (site_.broker.Find(names_.input) == nullptr || !input_.is_done() || input_.open_transactions() > 0)
+    return false;
   for (int32_t id = 0; const auto& log : site_.broker.topic(names_.input).logs) {
     const int64_t end = EndOf(id);
-    const int64_t committed = site_.group.CommittedNow(names_.input, id++).offset;
+    const CommittedOffset there = site_.group.CommittedNow(names_.input, id++);
+    if (!former_.empty() && !IsOfPresentTopic(there)) return false;
+    const int64_t committed = there.offset;
     // Before it stops, it commits behind the last record, not beyond what comes behind that.
     if (committed < end && (!stops_ || committed < 0 || HasRecords(*log, committed, end))) return false;
   }
@@ -111,22 +188,69 @@ test::TopicEnds TopicInPlay::EndsOf(const std::string& topic) const {
   return result;
 }
 
-test::Judgement TopicInPlay::Judge() const {
-  const Broker& broker = site_.broker;
+test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begin,
+                                       int64_t sendings_end) const {
   test::Evidence evidence;
   evidence.horizon = site_.schedule.horizon;
   evidence.latest_time = kBegin + absl::Hours(1) + site_.world.now();
   if (site_.schedule.oversized_of_hundred > 0) evidence.output_takes_bytes = kOutputTakesBytes;
-  const Topic& input = broker.topic(names_.input);
-  evidence.input = broker.CommittedIn(input);
-  evidence.output = broker.Committed(names_.output);
+  evidence.input = site_.broker.CommittedIn(input);
+  evidence.output = site_.broker.Committed(names_.output);
+  // Counters go on where a topic begins again, from whatever was counted before.
+  const bool is_counted = former_.empty() && output_begin_.empty();
+  evidence.deltas_are_counted = is_counted && site_.schedule.counting == Counting::kDeltas;
+  evidence.totals_are_counted = is_counted && site_.schedule.counting == Counting::kTotals;
+  if (evidence.deltas_are_counted) evidence.deltas = site_.broker.Committed(names_.deltas);
+  if (evidence.totals_are_counted) evidence.totals = site_.broker.Committed(names_.totals);
+  if (former_.empty()) return evidence;
+  std::erase_if(evidence.output, [&](const Record& each) {
+    test::FaultyEvent event;
+    return !test::FaultyEvent::Parse(each.value.value_or(""), &event) || event.send < sendings_begin ||
+           event.send >= sendings_end;
+  });
+  return evidence;
+}
+
+test::Judgement TopicInPlay::JudgeFormer(const Life& life, int64_t sendings_end) const {
+  test::Evidence evidence = EvidenceOf(*life.input, life.sendings_begin, sendings_end);
+  std::map<int64_t, const Record*> sent;
+  for (const Record& record : evidence.input) {
+    test::FaultyEvent event;
+    if (test::FaultyEvent::Parse(*record.value, &event)) sent[event.send] = &record;
+  }
+  // A transaction that was open when it was deleted may have come further.
+  evidence.committed = life.committed;
+  for (const Record& record : evidence.output) {
+    test::FaultyEvent event;
+    test::FaultyEvent::Parse(*record.value, &event);
+    if (!sent.contains(event.send)) continue;
+    const Record& passed = *sent.at(event.send);
+    int64_t& committed = evidence.committed[static_cast<size_t>(passed.partition)];
+    committed = std::max(committed, passed.offset + 1);
+  }
+  std::erase_if(evidence.input, [&](const Record& each) {
+    return each.offset >= evidence.committed[static_cast<size_t>(each.partition)];
+  });
+  evidence.input_ends.assign(evidence.committed.size(), INT64_MAX);
+  return test::Judge(evidence);
+}
+
+test::Judgement TopicInPlay::Judge() const {
+  const Broker& broker = site_.broker;
+  test::Evidence evidence = EvidenceOf(broker.topic(names_.input), sendings_begin_, INT64_MAX);
   evidence.output_ends = EndsOf(names_.output);
-  evidence.deltas_are_counted = site_.schedule.counting == Counting::kDeltas;
-  evidence.totals_are_counted = site_.schedule.counting == Counting::kTotals;
-  evidence.deltas = broker.Committed(names_.deltas);
   evidence.delta_ends = EndsOf(names_.deltas);
-  evidence.totals = broker.Committed(names_.totals);
   evidence.total_ends = EndsOf(names_.totals);
+  if (!output_begin_.empty()) {
+    evidence.output = broker.CommittedIn(broker.topic(names_.output));
+    std::erase_if(evidence.output, [&](const Record& each) {
+      const auto partition = static_cast<size_t>(each.partition);
+      return partition < output_begin_.size() && each.offset < output_begin_[partition];
+    });
+    std::erase_if(evidence.input, [&](const Record& each) {
+      return each.offset < input_begin_[static_cast<size_t>(each.partition)];
+    });
+  }
   for (int32_t p = 0; p < broker.CountPartitions(names_.input); ++p) {
     evidence.committed.push_back(site_.group.CommittedNow(names_.input, p).offset);
     evidence.input_ends.push_back(EndOf(p));
@@ -135,6 +259,10 @@ test::Judgement TopicInPlay::Judge() const {
     return each.offset >= evidence.input_ends[static_cast<size_t>(each.partition)];
   });
   test::Judgement judgement = test::Judge(evidence);
+  // Of others in between, which were gone too soon, records may not have been read.
+  if (!former_.empty()) {
+    judgement += JudgeFormer(former_[0], former_.size() > 1 ? former_[1].sendings_begin : sendings_begin_);
+  }
   for (std::string& problem : judgement.problems)
     problem = absl::StrCat("topic ", names_.input, ": ", problem);
   return judgement;

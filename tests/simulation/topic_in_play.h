@@ -39,19 +39,41 @@ class TopicInPlay {
   void Delete();
   // Of `kind`; `which` of its outputs is by number.
   void TroubleOutput(FaultKind kind, int which, absl::Duration lasts, bool lasts_long);
-  // Whether one lasts, so that nothing is to be expected before Repair().
-  bool is_in_trouble() const { return troubles_ > 0; }
+  // Deletes it, and creates it again.
+  void Recreate(absl::Duration after, bool forgets_offsets);
+  // Of a format that this version does not know.
+  void CommitForeign();
+  // Whether one of these lasts, so that nothing is to be expected before Repair().
+  bool is_in_trouble() const { return troubles_ > 0 || may_need_reset_; }
   void Repair();
+  // Whether it may have stopped until an operator resets the group's offsets, while no process runs.
+  bool may_need_reset() const { return may_need_reset_; }
+  void Reset();
+  // Whether each commit says of which topic it is: no broker may have answered the question.
+  bool has_ids() const;
 
   // Whether the group has committed all that is to be judged.
   bool IsDone() const;
+  // Of all its partitions, as a measure of progress.
+  int64_t Committed() const;
   test::Judgement Judge() const;
 
  private:
+  // A former topic of the name, and what the group had committed of it when it was deleted.
+  struct Life {
+    const Topic* input = nullptr;
+    int64_t sendings_begin = 0;
+    std::vector<int64_t> committed = {};
+  };
+  // What the group has judged of a former topic, as far as it came.
+  test::Judgement JudgeFormer(const Life& life, int64_t sendings_end) const;
+  test::Evidence EvidenceOf(const Topic& input, int64_t sendings_begin, int64_t sendings_end) const;
   // Where the partition stops by policy, or its end.
   int64_t EndOf(int32_t partition) const;
   // Whether a record that is to be judged is in the log from the offset on.
   bool HasRecords(const Log& log, int64_t from, int64_t end) const;
+  bool IsOfPresentTopic(const CommittedOffset& committed) const;
+  void LookAtPartitionsSoon();
   test::TopicEnds EndsOf(const std::string& topic) const;
 
   const Site site_;
@@ -60,6 +82,12 @@ class TopicInPlay {
   Input input_;
   std::vector<std::function<void()>> repairs_;
   int troubles_ = 0;
+  std::vector<Life> former_;
+  int64_t sendings_begin_ = 0;  // of the present topic
+  bool may_need_reset_ = false;
+  // After a reset: where the input and the output that count begin, by partition.
+  std::vector<int64_t> input_begin_;
+  std::vector<int64_t> output_begin_;
 };
 
 }  // namespace lethe::simulation
