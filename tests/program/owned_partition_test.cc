@@ -82,6 +82,16 @@ TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
   EXPECT_EQ(owned_.at({0, 1})->status.name, "p1");
 }
 
+TEST(KeptPartitionsTest, AttemptsOfItsFormerOwnerToReadABatchDoNotCount) {
+  auto partition = std::make_unique<Task>();
+  partition->id = {0, 3};
+  partition->unreadable_at = 5;
+  partition->unreadable_times = 2;
+  KeptPartitions kept;
+  kept.Put(std::move(partition), absl::Now());
+  EXPECT_NE(kept.Take({0, 3})->unreadable_at, 5);
+}
+
 TEST(KeptPartitionsTest, TheOneThatHasBeenThereLongestIsDroppedFirst) {
   KeptPartitions kept;
   const absl::Time begin = absl::UnixEpoch();

@@ -162,6 +162,7 @@ void KeptPartitions::Put(std::unique_ptr<Task> partition, absl::Time now) {
   // State of the former lane and its client.
   partition->end_of_log = 0;
   partition->unreadable.reset();
+  partition->unreadable_at = -1;  // or the third owner in a row would skip what it has met once
   partition->has_named = false;
   partition->sums.clear();  // another process may count meanwhile
   partition->was_aborted = false;
