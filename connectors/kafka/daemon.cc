@@ -67,12 +67,12 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
       (!topics.empty() && (IsPattern(topics.front().input) || !topics.front().merged.empty()));
   if (topics.empty()) topics.push_back(options);
   for (const DaemonOptions& topic : topics) {
-    if (const absl::string_view broken = BrokenPromise(topic.stage.engine); !broken.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(topic.stage.engine),
+    if (const absl::string_view broken = BrokenPromise(topic.engine()); !broken.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(topic.engine()),
                                                      " is for comparisons: ", broken,
                                                      "; use compact, exact or published"));
     }
-    if (absl::Status status = Validate(topic.stage); !status.ok()) return status;
+    if (absl::Status status = Validate(topic.stage, LimitsOf(topic.engine())); !status.ok()) return status;
   }
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), std::move(open_store)));
   const auto routed =
@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
   if (routed != topics.end()) {
     daemon->stages_.push_back(&daemon->routing_.emplace(RoutingOptions(*routed, routed->input)));
   }
-  auto memory = DedupStage::Create(daemon->judging_.options.stage);
+  auto memory = CreateStage(daemon->judging_.options.engine(), daemon->judging_.options.stage);
   if (!memory.ok()) return memory.status();
   daemon->memory_ = *std::move(memory);
   if (!is_list) return daemon;
@@ -217,8 +217,7 @@ absl::Status Daemon::InspectRouted() {
 
 absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics topics, bool is_logged) {
   // Routers remember no ids.
-  auto filters =
-      options.routes ? DedupStage::Create(options.stage) : DedupStage::Create(options.stage, *memory_);
+  auto filters = CreateStage(options.engine(), options.stage, options.routes ? nullptr : memory_.get());
   if (!filters.ok()) return filters.status();
   auto flow = std::make_unique<Flow>(options, *std::move(filters));
   flow->SetTopics(std::move(topics));
@@ -452,7 +451,7 @@ DaemonReport Daemon::Report() const {
   report.output = options_.output;
   report.group = options_.group;
   report.instance = options_.instance;
-  report.engine = EngineName(options_.stage.engine);
+  report.engine = EngineName(options_.engine());
   report.horizon = options_.stage.horizon;
   report.memory_used_bytes = memory_->memory().used_bytes();
   report.memory_limit_bytes = memory_->memory().limit_bytes();
@@ -466,7 +465,7 @@ DaemonReport Daemon::Report() const {
     const DaemonOptions& options = flow.options;
     if (flow.snapshots != nullptr) report.snapshots += flow.snapshots->counts();
     if (!finder_) continue;
-    report.topics.push_back({options.input, options.output, EngineName(options.stage.engine),
+    report.topics.push_back({options.input, options.output, EngineName(options.engine()),
                              options.stage.horizon, options.stage.target_fpp, /*problem=*/"",
                              options.routed_from});
   }

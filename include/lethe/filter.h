@@ -28,8 +28,7 @@ inline constexpr int64_t kNoStreamTime = INT64_MIN;
 //
 // Promise: an id that was inserted at stream time s is contained at every stream time up to s + H, as long as
 // the memory limit was not reached (FilterStatus says so). An id that was never inserted is contained with a
-// probability that Status() states. Between H and the true window either answer is right. Three engines for
-// comparison do not keep the promise: kBloom, kRecycled, kOpposite.
+// probability that Status() states. Between H and the true window either answer is right.
 //
 // The times in one call and from call to call must not decrease; a time below the last one counts as the last
 // one, and kNoStreamTime leaves time unchanged.
@@ -72,7 +71,7 @@ struct FilterOptions {
   double target_fpp = 1e-6;
   // Where the filter's memory is taken from; outlives the filter.
   MemoryBudget* memory = nullptr;
-  Engine engine = Engine::kCompact;
+  Engine engine = Engine::kCompact;  // of NewFilter()
 };
 
 // InvalidArgument if the options cannot be met (with the nearest possible ones), ResourceExhausted if there

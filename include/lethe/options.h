@@ -7,39 +7,21 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace lethe {
 
-// The membership filters to choose from; include/lethe/filter.h has the promise that all keep but three.
+// The membership filters to choose from. DedupStage::Create() also takes one of your own.
 enum class Engine {
   // Fingerprints in time order, in a table that grows and shrinks by one line: memory follows the ids that
   // are held. For any target down to 1e-15. The default.
   kCompact,
   kExact,  // kCompact with its widest fingerprints, whatever the target: about 1e-15
-  // The Forgetful Bloom Filter (N-FBF) with its paper's Algorithm 3, corrected so that the horizon holds:
-  // when
-  // the rate of false positives nears the target, the number of filters doubles and the refresh period falls;
-  // at a tenth of the target both go back in small steps. The size of the filters stays.
-  kPublished,
-
-  // These three break the promise, each in its way.
-  kBloom,     // one plain Bloom filter that never forgets: its rate of false positives rises to 1
-  kRecycled,  // one that is cleared on each multiple of the horizon: copies from before that pass
-  kOpposite,  // a bounded array of ids: no false positives; a copy passes once its id was displaced
 };
 
-// The engine's name, as in a configuration: "compact", "exact", "published", "bloom", "recycled",
-// "opposite".
+// The engine's name, as in a configuration and in a snapshot: "compact" or "exact".
 absl::string_view EngineName(Engine engine);
-
-// The part of Filter's promise that the engine does not keep, as a sentence; empty if it keeps all.
-absl::string_view BrokenPromise(Engine engine);
-
-// The engine of that name, or InvalidArgument with the nearest name and all others.
-absl::StatusOr<Engine> ParseEngine(absl::string_view name);
 
 struct StageOptions {
   // How late a retry may come after the first sending, in stream time. A larger one costs memory in
@@ -63,7 +45,7 @@ struct StageOptions {
   // 256. More than one pays only if several threads judge events of the same partition.
   int shards = 1;
 
-  Engine engine = Engine::kCompact;
+  Engine engine = Engine::kCompact;  // not if DedupStage::Create() is given a filter
 
   // The share of ids whose verdicts are checked by an exact set beside the filter (AuditStatus): 0 for
   // none, 1 for all. What is outside of [0, 1] counts as its nearer end. An audited id takes 64 to 128

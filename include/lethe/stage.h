@@ -79,6 +79,10 @@ class DedupStage {
   // filter takes its memory from FilterOptions::memory.
   static absl::StatusOr<std::unique_ptr<DedupStage>> Create(const StageOptions& options,
                                                             FilterFactory new_filter);
+  // The same with the memory of another stage, as above.
+  static absl::StatusOr<std::unique_ptr<DedupStage>> Create(const StageOptions& options,
+                                                            FilterFactory new_filter,
+                                                            const DedupStage& memory_of);
 
   // Opens a partition as Partition::Save left it: it judges later events as the saved one would have. It
   // keeps the saved hash seed. Its audit continues with the smaller of both shares.
@@ -96,8 +100,7 @@ class DedupStage {
                                             const std::function<bool()>& go_on = nullptr);
 
   // Changes StageOptions::memory_limit_bytes for all partitions at once. Filters use a higher limit when they
-  // grow next; engines of one size (kBloom, kRecycled, kOpposite) use it for new partitions only. A lower
-  // limit takes free memory; filters shrink with their load.
+  // grow next. A lower limit takes free memory; filters shrink with their load.
   //   InvalidArgument     no partition would have room under the limit
   //   FailedPrecondition  more is used now; the message names the nearest possible limit
   // One thread at a time; other methods may run meanwhile.
@@ -114,9 +117,9 @@ class DedupStage {
   };
   DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter,
              std::shared_ptr<Memory> memory);
-  static absl::StatusOr<std::unique_ptr<DedupStage>> Create(const StageOptions& options,
-                                                            FilterFactory new_filter,
-                                                            std::shared_ptr<Memory> memory);
+  static absl::StatusOr<std::unique_ptr<DedupStage>> Make(const StageOptions& options,
+                                                          FilterFactory new_filter,
+                                                          std::shared_ptr<Memory> memory);
   absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed);
   absl::StatusOr<RestoredPartition> Read(absl::string_view name, const std::string& path,
                                          const SnapshotOrigin& origin, const std::function<bool()>& go_on);
@@ -124,7 +127,7 @@ class DedupStage {
 
   const StageOptions options_;
   const uint64_t hash_seed_;
-  const FilterFactory new_filter_;
+  const FilterFactory new_filter_;  // null for the library's engines
   const std::shared_ptr<Memory> memory_;
 };
 
@@ -162,10 +165,9 @@ class Partition {
 
   // Remembers events whose results are already out, without judging them: rebuilds a filter from a log. A
   // replay cannot know which of an id's events passed, so it remembers the id for the horizon from its last
-  // event on; a copy takes no more room. (`published` forgets the id a horizon after its first event if
-  // memory is short.) With the probability of a false positive, a new id is taken for another one and is
-  // forgotten with it. FailedPrecondition, and nothing changes, if a transaction is open; none may begin
-  // meanwhile.
+  // event on; a copy takes no more room. With the probability of a false positive, a new id is taken for
+  // another one and is forgotten with it. FailedPrecondition, and nothing changes, if a transaction is open;
+  // none may begin meanwhile.
   absl::Status Replay(absl::Span<const Event> events);
 
   // Moves stream time by an event without a usable id; expired ids are forgotten. FailedPrecondition if a

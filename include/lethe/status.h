@@ -20,8 +20,8 @@ struct AdaptationStep {
     kFold,           // the lines are halved
     kUnfoldRefused,  // the memory limit kept the filter from growing
     kShortenWindow,  // at the limit: the oldest generation was dropped before the horizon
-    kScaleUp,        // kPublished: twice the filters, and a shorter refresh period
-    kScaleDown,      // kPublished: one filter less, and a longer refresh period
+    kScaleUp,        // of a filter that adapts N and t: more generations, and a shorter refresh period
+    kScaleDown,      // fewer generations, and a longer refresh period
   };
   Kind kind = Kind::kRefresh;
   int64_t stream_time_ms = 0;       // kNoStreamTime if time had not begun

@@ -18,15 +18,16 @@ absl::Status StoreWithoutId(absl::string_view text, FilterCommandOptions::Withou
       text, {{{"pass", WithoutId::kPass}, {"drop", WithoutId::kDrop}, {"fail", WithoutId::kFail}}}, target);
 }
 
-absl::Status StoreEngine(absl::string_view text, StageOptions& stage) {
+absl::Status StoreEngine(absl::string_view text, FilterCommandOptions& options) {
   if (const std::string removed = RemovedText(absl::StrCat("engine: ", text)); !removed.empty()) {
     return BadValue(text, removed);
   }
-  const absl::StatusOr<Engine> engine = ParseEngine(text);
+  const absl::StatusOr<AnyEngine> engine = ParseEngine(text);
   if (!engine.ok()) {  // the place, which the caller says, ends with the key
     return absl::InvalidArgumentError(absl::StripPrefix(engine.status().message(), "engine: "));
   }
-  stage.engine = *engine;
+  options.stage.engine = engine->own;
+  options.reference = engine->reference;
   return absl::OkStatus();
 }
 
@@ -44,7 +45,7 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      [](absl::string_view text, FilterCommandOptions& options) { return StoreMemory(text, options.stage); }},
     {"engine", "NAME", "compact", false,
      "Filter engine: compact, exact, published; without the guarantees: bloom, recycled, opposite", "exact",
-     [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},
+     [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options); }},
     {"on_duplicate", "drop|tag", "drop", false, "Handling of duplicates: tag keeps and marks them", "tag",
      [](absl::string_view text, FilterCommandOptions& options) {
        using OnDuplicate = FilterCommandOptions::OnDuplicate;

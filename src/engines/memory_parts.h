@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lethe/options.h"
+#include "src/engines/new_filter.h"
 
 namespace lethe {
 
@@ -25,7 +26,7 @@ inline MemoryParts PartsOf(const StageOptions& options) {
 
 // The smallest limit with room for the first filter of each shard of so many partitions, and what belongs to
 // it.
-int64_t SmallestLimitBytes(const StageOptions& options, int64_t partitions);
+int64_t SmallestLimitBytes(const StageOptions& options, const EngineLimits& limits, int64_t partitions);
 
 }  // namespace lethe
 

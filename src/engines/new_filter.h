@@ -5,17 +5,27 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "lethe/filter.h"
 #include "lethe/options.h"
 
 namespace lethe {
 
-// OK, or InvalidArgument that names the option, the error and the nearest possible value.
-absl::Status ValidateHorizon(absl::Duration horizon);
-absl::Status ValidateTargetFpp(double target_fpp, Engine engine);
+// What an engine can be asked for.
+struct EngineLimits {
+  absl::string_view name = "";  // empty: of the program's own
+  double lowest_fpp = 0;
+  double highest_fpp = 0;
+  int64_t smallest_filter_bytes = 1;
+};
+EngineLimits LimitsOf(Engine engine);
+// Of a filter that the library does not know.
+EngineLimits LimitsOfAnyFilter();
 
-// The memory without which an engine cannot make one filter, in bytes.
-int64_t SmallestFilterBytes(Engine engine);
+// OK, or InvalidArgument that names the option, the error and the nearest possible value.
+absl::Status Validate(const StageOptions& options, const EngineLimits& limits);
+absl::Status Validate(const FilterOptions& options, const EngineLimits& limits);
 
 }  // namespace lethe
 

@@ -48,9 +48,7 @@ absl::StatusOr<std::unique_ptr<LiveSnapshot>> Partition::Describe(const Snapshot
   const auto entered = impl_->EnterOutside("a snapshot");
   if (!entered.ok()) return entered.status();
   auto live = std::make_unique<LiveSnapshot::Impl>();
-  absl::StatusOr<SnapshotHeader> header = impl_->Header(origin, point);
-  if (!header.ok()) return header.status();
-  live->header = *std::move(header);
+  live->header = impl_->Header(origin, point);
   live->link = impl_->link;
   live->end_offset = std::max(point.offset, point.end_offset);
   for (int i = 0; i < live->header.shards; ++i) {

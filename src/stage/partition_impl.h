@@ -55,8 +55,8 @@ struct Partition::Impl {
   PartitionStatus Status() const;
   absl::Time StreamTimeNow() const;
 
-  // Makes a snapshot's header. Outside of transactions only. Unimplemented if the engine has no snapshots.
-  absl::StatusOr<SnapshotHeader> Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const;
+  // Makes a snapshot's header. Outside of transactions only.
+  SnapshotHeader Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
   static absl::StatusOr<SnapshotReport> Inspect(const std::string& path);
 

@@ -35,13 +35,6 @@ absl::Status CheckOrigin(const SnapshotReader& reader, const SnapshotOrigin& sav
   return Other(reader, "id configuration's fingerprint", saved.id_fingerprint, wanted.id_fingerprint);
 }
 
-absl::Status NoSnapshots(absl::string_view partition) {
-  return absl::UnimplementedError(absl::StrCat(
-      "partition ", partition,
-      ": its engine has no snapshots; `compact` and `exact` have. Let the filter be rebuilt from "
-      "its log"));
-}
-
 absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& saved,
                           const StageOptions& wanted) {
   const absl::string_view engine = EngineName(wanted.engine);
@@ -71,9 +64,7 @@ StageOptions OptionsOf(const SnapshotHeader& header, int64_t file_bytes) {
 
 }  // namespace
 
-absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& origin,
-                                                       const SnapshotPoint& point) const {
-  if (!HasSnapshots(engine)) return NoSnapshots(name);
+SnapshotHeader Partition::Impl::Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const {
   SnapshotHeader header = {.name = name,
                            .origin = origin,
                            .point = point,
@@ -113,7 +104,6 @@ absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, co
 absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const std::string& path,
                                                    const SnapshotOrigin& origin,
                                                    const std::function<bool()>& go_on) {
-  if (!HasSnapshots(options_.engine)) return NoSnapshots(name);
   absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path, go_on);
   if (!reader.ok()) return reader.status();
   absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);

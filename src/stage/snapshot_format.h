@@ -29,9 +29,6 @@ namespace lethe {
 
 inline constexpr uint32_t kSnapshotVersion = 4;
 
-// Whether the engine has snapshots. Its name (EngineName) stands in the file.
-inline bool HasSnapshots(Engine engine) { return engine == Engine::kCompact || engine == Engine::kExact; }
-
 struct SnapshotHeader {
   uint32_t version = kSnapshotVersion;
   std::string name = "";  // the partition's

@@ -31,28 +31,40 @@ absl::StatusOr<uint64_t> RandomSeed() {
   return seed;
 }
 
+absl::Status Check(const StageOptions& options, const FilterFactory& new_filter) {
+  return Validate(options, new_filter == nullptr ? LimitsOf(options.engine) : LimitsOfAnyFilter());
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options) {
-  return Create(options, NewFilter);
+  return Make(options, nullptr, nullptr);
 }
 
 absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
                                                                FilterFactory new_filter) {
-  return Create(options, std::move(new_filter), nullptr);
+  if (new_filter == nullptr) return absl::InvalidArgumentError("new_filter: no factory is given");
+  return Make(options, std::move(new_filter), nullptr);
 }
 
 absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
                                                                const DedupStage& memory_of) {
-  return Create(options, NewFilter, memory_of.memory_);
+  return Make(options, nullptr, memory_of.memory_);
 }
 
 absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
                                                                FilterFactory new_filter,
-                                                               std::shared_ptr<Memory> memory) {
+                                                               const DedupStage& memory_of) {
+  if (new_filter == nullptr) return absl::InvalidArgumentError("new_filter: no factory is given");
+  return Make(options, std::move(new_filter), memory_of.memory_);
+}
+
+absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Make(const StageOptions& options,
+                                                             FilterFactory new_filter,
+                                                             std::shared_ptr<Memory> memory) {
   return OrNoMemory([&]() -> absl::StatusOr<std::unique_ptr<DedupStage>> {
     (void)NoMemory();  // allocates its message while there is memory
-    if (absl::Status status = Validate(options); !status.ok()) return status;
+    if (absl::Status status = Check(options, new_filter); !status.ok()) return status;
     absl::StatusOr<uint64_t> seed = options.hash_seed.has_value() ? *options.hash_seed : RandomSeed();
     if (!seed.ok()) return seed.status();
     if (memory == nullptr) memory = std::make_shared<Memory>(options);
@@ -88,7 +100,7 @@ int64_t TakeMissingBytes(DedupStage& stage) { return stage.memory_->filters.Take
 absl::Status DedupStage::SetLimits(int64_t bytes) {
   StageOptions wanted = options_;
   wanted.memory_limit_bytes = bytes;
-  if (absl::Status status = Validate(wanted); !status.ok()) return status;
+  if (absl::Status status = Check(wanted, new_filter_); !status.ok()) return status;
   const MemoryParts to = PartsOf(wanted);
   const std::pair<MemoryBudget*, int64_t> parts[] = {{&memory_->filters, to.filters},
                                                      {&memory_->audit, to.audit}};
@@ -124,7 +136,8 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
       return absl::Status(why.code(), absl::StrCat("partition ", name, ", shard ", i + 1, " of ",
                                                    options_.shards, ": ", why.message()));
     };
-    absl::StatusOr<std::unique_ptr<Filter>> filter = new_filter_(filter_options);
+    absl::StatusOr<std::unique_ptr<Filter>> filter =
+        new_filter_ == nullptr ? NewFilter(filter_options) : new_filter_(filter_options);
     if (!filter.ok()) return refused(filter.status());
     shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &memory_->audit));
   }

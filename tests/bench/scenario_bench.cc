@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "lethe/filter.h"
+#include "src/reference/any_engine.h"
 #include "tests/support/load_scenarios.h"
 
 namespace lethe {
@@ -28,13 +29,12 @@ struct Copies {
   int64_t missed = 0;
 };
 
-bool Run(Engine engine, double ids, double target_fpp, bool asks_all, Copies* copies) {
+bool Run(const AnyEngine& engine, double ids, double target_fpp, bool asks_all, Copies* copies) {
   for (const LoadScenario& scenario : LoadScenarios(ids)) {
     MemoryBudget memory(int64_t{8} << 30);
-    auto filter = NewFilter({.horizon = absl::Milliseconds(kScenarioHorizonMs),
-                             .target_fpp = target_fpp,
-                             .memory = &memory,
-                             .engine = engine});
+    auto filter = NewFilter(
+        engine,
+        {.horizon = absl::Milliseconds(kScenarioHorizonMs), .target_fpp = target_fpp, .memory = &memory});
     if (!filter.ok()) {
       absl::FPrintF(stderr, "%s\n", filter.status().ToString());
       return false;
@@ -62,9 +62,9 @@ int Main(int argc, char** argv) {
                   "give scenario_bench [--ask-all] [IDS [TARGET [ENGINE...]]], with 1e4 ids and more\n");
     return 1;
   }
-  std::vector<Engine> engines;
+  std::vector<AnyEngine> engines;
   for (int i = 3; i < argc; ++i) {
-    const absl::StatusOr<Engine> engine = ParseEngine(argv[i]);
+    const absl::StatusOr<AnyEngine> engine = ParseEngine(argv[i]);
     if (!engine.ok()) {
       absl::FPrintF(stderr, "%s\n", engine.status().ToString());
       return 1;
@@ -77,7 +77,7 @@ int Main(int argc, char** argv) {
       "FPP measured: mean | missed | MiB at most |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- "
       "|\n");
   Copies copies;
-  for (const Engine engine : engines) {
+  for (const AnyEngine& engine : engines) {
     if (!Run(engine, ids, target_fpp, asks_all, &copies)) return 1;
   }
   absl::PrintF("\nOf %d copies within the horizon %d were missed.\n", copies.asked, copies.missed);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "src/reference/bit_array.h"
+#include "src/reference/arrays/bit_array.h"
 #include "src/reference/published/published_check.h"
 #include "src/reference/published/published_model.h"
 

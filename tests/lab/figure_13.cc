@@ -129,8 +129,8 @@ class PrintedRunner final : public Runner {
 
 class EngineRunner final : public Runner {
  public:
-  EngineRunner(const FilterOptions& options, int64_t limit_bytes)
-      : owned_(MakeFilter(options, limit_bytes)) {}
+  EngineRunner(const AnyEngine& engine, const FilterOptions& options, int64_t limit_bytes)
+      : owned_(MakeFilter(engine, options, limit_bytes)) {}
 
   bool InsertIfNew(IdHash id, int64_t now_ms) override {
     return TestAndInsertOne(*owned_, id, now_ms) == Verdict::kUnique;
@@ -298,13 +298,12 @@ Table Figure13(const AdaptationSize& size) {
     PrintedRunner printed(size.target, size.horizon_ms / 2, check);
     Run(name, size, TwoPeaks(), 1, printed, &table);
   }
-  const auto engine = [&](const std::string& name, Engine which, int64_t scale) {
-    EngineRunner runner(
-        {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = which},
-        scale == 1 ? int64_t{1} << 20 : int64_t{64} << 20);
+  const auto engine = [&](const std::string& name, const AnyEngine& which, int64_t scale) {
+    EngineRunner runner(which, {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target},
+                        scale == 1 ? int64_t{1} << 20 : int64_t{64} << 20);
     Run(name, size, TwoPeaks(), scale, runner, &table);
   };
-  engine("corrected", Engine::kPublished, 1);
+  engine("corrected", Reference::kPublished, 1);
   engine("compact", Engine::kCompact, size.scale);
   return table;
 }

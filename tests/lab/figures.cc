@@ -144,8 +144,9 @@ void AddFilters(const FigureSize& size, int64_t elements, int64_t bits, int peri
     Point compact;
     for (int i = 0; i < size.repetitions; ++i) {
       const uint64_t seed = SeedOf(size, i);
-      OwnedFilter owned = MakeFilter({.horizon = absl::Milliseconds(2 * kPeriodMs), .target_fpp = kTarget},
-                                     times_memory * 3 * bits * size.scale / 8);
+      OwnedFilter owned =
+          MakeFilter(Engine::kCompact, {.horizon = absl::Milliseconds(2 * kPeriodMs), .target_fpp = kTarget},
+                     times_memory * 3 * bits * size.scale / 8);
       FilterRun(owned.filter.get(), seed).RunUntil(duration - 1, Evenly(elements * size.scale, duration));
       compact.rate.Add(CountStrangers(*owned.filter, size.probes, seed), size.probes);
       const FilterStatus status = owned->Status();
@@ -309,8 +310,8 @@ class RisingRun {
     std::vector<Point> points(load_.rates.size());
     for (int i = 0; i < size_.repetitions; ++i) {
       const uint64_t seed = SeedOf(size_, i);
-      OwnedFilter owned =
-          MakeFilter({.horizon = absl::Milliseconds(horizon_ms), .target_fpp = kTarget}, limit_bytes);
+      OwnedFilter owned = MakeFilter(
+          Engine::kCompact, {.horizon = absl::Milliseconds(horizon_ms), .target_fpp = kTarget}, limit_bytes);
       FilterRun run(owned.filter.get(), seed);
       for (size_t at = 0; at < points.size(); ++at) {
         run.RunUntil(std::llround(load_.time_at(load_.rates[at]) * 1000), times);

@@ -156,8 +156,8 @@ Table OppositeAlone(const OppositeSize& size) {
   }
   for (const auto& [copy_each, slots, threads] : cases) {
     for (const double load : {0.02, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0}) {
-      const OwnedFilter filter = MakeFilter(
-          {.horizon = absl::Hours(1), .target_fpp = 0.01, .engine = Engine::kOpposite}, 64 * 8 * slots);
+      const OwnedFilter filter =
+          MakeFilter(Reference::kOpposite, {.horizon = absl::Hours(1), .target_fpp = 0.01}, 64 * 8 * slots);
       const auto distance = std::max<int64_t>(1, std::llround(load * static_cast<double>(slots)));
       Stream stream(filter.filter.get(), 3 * distance + size.copies * copy_each, distance, copy_each,
                     size.seed);

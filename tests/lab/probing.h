@@ -14,6 +14,7 @@
 
 #include "lethe/filter.h"
 #include "src/fpp/confidence.h"
+#include "src/reference/any_engine.h"
 #include "src/reference/published/published_fbf.h"
 #include "tests/support/filter_testing.h"
 
@@ -100,12 +101,12 @@ struct OwnedFilter {
 };
 
 // Ends the program if it cannot be made: a parameter of an experiment is wrong then.
-inline OwnedFilter MakeFilter(FilterOptions options, int64_t limit_bytes) {
+inline OwnedFilter MakeFilter(const AnyEngine& engine, FilterOptions options, int64_t limit_bytes) {
   OwnedFilter made{.memory = std::make_unique<MemoryBudget>(limit_bytes), .filter = nullptr};
   options.memory = made.memory.get();
-  auto filter = NewFilter(options);
+  auto filter = NewFilter(engine, options);
   if (!filter.ok()) {
-    std::cerr << EngineName(options.engine) << ": " << filter.status() << std::endl;
+    std::cerr << EngineName(engine) << ": " << filter.status() << std::endl;
     std::abort();
   }
   made.filter = *std::move(filter);

@@ -123,26 +123,28 @@ std::deque<Scenario> Scenarios(const RobustnessSize& size) {
 
 struct Contender {
   std::string name;
-  Engine engine;
+  AnyEngine engine;
   bool is_fixed = false;
 };
 
 const std::vector<Contender>& Contenders() {
   static const auto& contenders = *new std::vector<Contender>{
-      {"compact", Engine::kCompact},           {"exact", Engine::kExact},
-      {"published", Engine::kPublished, true}, {"published, paper", Engine::kPublished},
-      {"recycled", Engine::kRecycled},         {"bloom", Engine::kBloom},
-      {"opposite", Engine::kOpposite},
+      {"compact", Engine::kCompact},
+      {"exact", Engine::kExact},
+      {"published", Reference::kPublished, true},
+      {"published, paper", Reference::kPublished},
+      {"recycled", Reference::kRecycled},
+      {"bloom", Reference::kBloom},
+      {"opposite", Reference::kOpposite},
   };
   return contenders;
 }
 
 void Run(const RobustnessSize& size, const Scenario& scenario, const Contender& contender, Table* table) {
   const int64_t share = size.ids_per_horizon * size.bits_per_id / 8;
-  const FilterOptions options = {
-      .horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = contender.engine};
-  const OwnedFilter filter =
-      contender.is_fixed ? MakeFixedPublished(options, 64 * share) : MakeFilter(options, 64 * share);
+  const FilterOptions options = {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target};
+  const OwnedFilter filter = contender.is_fixed ? MakeFixedPublished(options, 64 * share)
+                                                : MakeFilter(contender.engine, options, 64 * share);
   StreamTime stream_time = StreamTime::For(absl::Milliseconds(size.horizon_ms));
   int64_t largest_ms = kNoStreamTime;
   // When an id was passed last. The promise is in stream time, which lags: a hundredth is left for that.

@@ -55,9 +55,9 @@ class ExactList {
 };
 
 // With that many bytes, which are a 64th of the limit for those of a fixed size.
-OwnedFilter MakeEqual(const FilterOptions& options, int64_t bytes) {
-  return options.engine == Engine::kPublished ? MakeFixedPublished(options, 64 * bytes)
-                                              : MakeFilter(options, 64 * bytes);
+OwnedFilter MakeEqual(const AnyEngine& engine, const FilterOptions& options, int64_t bytes) {
+  return engine == Reference::kPublished ? MakeFixedPublished(options, 64 * bytes)
+                                         : MakeFilter(engine, options, 64 * bytes);
 }
 
 }  // namespace
@@ -106,10 +106,10 @@ Table Slides(const SlidesSize& size) {
   run(
       "exact list", [&](IdHash id, const Update&) { return list.InsertIfNew(id); }, none,
       [&] { return list.bytes(); });
-  for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kPublished, Engine::kCompact}) {
-    const FilterOptions options = {
-        .horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = engine};
-    const OwnedFilter filter = MakeEqual(options, bytes);
+  for (const AnyEngine& engine : {AnyEngine(Reference::kBloom), AnyEngine(Reference::kRecycled),
+                                  AnyEngine(Reference::kPublished), AnyEngine(Engine::kCompact)}) {
+    const FilterOptions options = {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target};
+    const OwnedFilter filter = MakeEqual(engine, options, bytes);
     run(
         std::string(EngineName(engine)),
         [&](IdHash id, const Update& update) {
@@ -128,12 +128,11 @@ Table RecycledPeriods(const SlidesSize& size, const std::vector<double>& periods
                            " bytes; seed ", size.seed),
               {"filter", "periods", "missed_share", "lost_share"});
   const std::vector<Update> updates = Updates(size);
-  const auto run = [&](Engine engine, double horizons) {
+  const auto run = [&](const AnyEngine& engine, double horizons) {
     const FilterOptions options = {
         .horizon = absl::Milliseconds(std::llround(horizons * static_cast<double>(size.horizon_ms))),
-        .target_fpp = size.target,
-        .engine = engine};
-    const OwnedFilter filter = MakeEqual(options, bytes);
+        .target_fpp = size.target};
+    const OwnedFilter filter = MakeEqual(engine, options, bytes);
     std::vector<bool> has_passed(static_cast<size_t>(size.horizons * size.ids_per_horizon));
     int64_t firsts = 0, lost = 0, retries = 0, missed = 0;
     for (const Update& update : updates) {
@@ -153,8 +152,8 @@ Table RecycledPeriods(const SlidesSize& size, const std::vector<double>& periods
     };
     table.Add({std::string(EngineName(engine)), horizons, share(missed, retries), share(lost, firsts)});
   };
-  for (const double period : periods) run(Engine::kRecycled, period);
-  run(Engine::kPublished, 1);
+  for (const double period : periods) run(Reference::kRecycled, period);
+  run(Reference::kPublished, 1);
   return table;
 }
 

@@ -333,13 +333,13 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotUsedGivesItsMemoryBackFirst) {
 }
 
 // Four filters that share the limit, three of them of partitions that went away; the fourth goes on.
-class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface<StageOptions> {
+class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface<AnyEngine> {
  protected:
   KeptMemoryTest() {
-    options_.stage = GetParam();
-    options_.stage.horizon = kHorizon;
+    options_.stage.engine = GetParam().own;
+    options_.reference = GetParam().reference;
     options_.stage.memory_limit_bytes = 1 << 20;
-    stage_ = *DedupStage::Create(options_.stage);
+    stage_ = *CreateStage(GetParam(), options_.stage);
     std::vector<std::unique_ptr<Task>> partitions;
     for (int32_t id = 0; id < kPartitions; ++id) {
       partitions.push_back(Kept(900));
@@ -381,7 +381,7 @@ TEST_P(KeptMemoryTest, IsFreedForAFilterThatNeedsIt) {
   }
   EXPECT_EQ(kept_.Take({0, 0}), nullptr) << "the one that went first";
   // These grow by small steps.
-  if (GetParam().engine != Engine::kExact && GetParam().engine != Engine::kCompact) return;
+  if (GetParam().reference) return;
   EXPECT_NE(kept_.Take({0, 2}), nullptr) << "there was enough without it";
 }
 
@@ -403,9 +403,7 @@ TEST_P(KeptMemoryTest, StaysWhileNobodyIsRefusedAny) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, KeptMemoryTest,
-                         testing::Values(StageOptions{.engine = Engine::kCompact},
-                                         StageOptions{.engine = Engine::kPublished},
-                                         StageOptions{.engine = Engine::kExact}));
+                         testing::Values<AnyEngine>(Engine::kCompact, Reference::kPublished, Engine::kExact));
 
 // A folder with a snapshot of a filter that knows the ids of [0, 900).
 class SnapshotAssignmentTest : public AssignmentTest {

@@ -22,15 +22,17 @@ TEST(DaemonTest, AnEngineThatPromisesLessIsRefused) {
   options.input = "events";
   options.output = "unique";
   options.group = "daemon-test";
-  for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kOpposite}) {
-    options.stage.engine = engine;
+  for (const Reference engine : {Reference::kBloom, Reference::kRecycled, Reference::kOpposite}) {
+    options.reference = engine;
     EXPECT_EQ(Daemon::Create(options).status(),
               absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(engine),
                                                       " is for comparisons: ", BrokenPromise(engine),
                                                       "; use compact, exact or published")));
   }
-  for (const Engine engine : {Engine::kPublished, Engine::kExact, Engine::kCompact}) {
-    options.stage.engine = engine;
+  for (const AnyEngine& engine :
+       {AnyEngine(Reference::kPublished), AnyEngine(Engine::kExact), AnyEngine(Engine::kCompact)}) {
+    options.stage.engine = engine.own;
+    options.reference = engine.reference;
     EXPECT_TRUE(Daemon::Create(options).ok()) << EngineName(engine);
   }
 }

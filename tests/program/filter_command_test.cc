@@ -360,8 +360,10 @@ TEST(FilterCommandTest, TimeIsTheRecords) {
     absl::StrAppend(&late, "{\"t\":\"1970-01-05T00:00:00.", 100 + i, "Z\"}\n");
   }
   const std::string same = "{\"id\":\"same\"}\n";
-  for (const Engine engine : {Engine::kPublished, Engine::kExact, Engine::kCompact, Engine::kRecycled}) {
-    options.stage.engine = engine;
+  for (const AnyEngine& engine : {AnyEngine(Reference::kPublished), AnyEngine(Engine::kExact),
+                                  AnyEngine(Engine::kCompact), AnyEngine(Reference::kRecycled)}) {
+    options.stage.engine = engine.own;
+    options.reference = engine.reference;
     options.stage.target_fpp = 1e-6;
     EXPECT_EQ(Filter(options, early + same + same).output, early + same) << EngineName(engine);
     EXPECT_EQ(Filter(options, early + same + late + same).output, early + same + late + same)
@@ -458,7 +460,9 @@ TEST(FilterCommandTest, RandomLinesAgreeWithASet) {
 TEST(FilterCommandTest, EveryEngineFiltersAndNamesItsLimits) {
   for (const absl::string_view name : {"compact", "published", "exact", "bloom", "recycled", "opposite"}) {
     FilterCommandOptions options = Options("value");
-    options.stage.engine = ParseEngine(name).value();
+    const AnyEngine engine = ParseEngine(name).value();
+    options.stage.engine = engine.own;
+    options.reference = engine.reference;
     options.stage.target_fpp = 1e-6;
     options.stage.hash_seed = 1;  // three slots of `opposite`
     // So long that no multiple of it, on which `recycled` forgets, falls between two lines.
@@ -467,8 +471,8 @@ TEST(FilterCommandTest, EveryEngineFiltersAndNamesItsLimits) {
     EXPECT_TRUE(outcome.status.ok()) << name << ": " << outcome.status;
     EXPECT_EQ(outcome.output, "a\nb\nc\n") << name;
     const std::string warning =
-        absl::StrCat("lethe filter: engine ", name, ": ", BrokenPromise(options.stage.engine), "\n");
-    EXPECT_EQ(absl::StrContains(outcome.summary, warning), !BrokenPromise(options.stage.engine).empty());
+        absl::StrCat("lethe filter: engine ", name, ": ", BrokenPromise(engine), "\n");
+    EXPECT_EQ(absl::StrContains(outcome.summary, warning), !BrokenPromise(engine).empty());
   }
 }
 

@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
 #include "src/reference/published/paper.h"
+#include "src/reference/reference_filter.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {
@@ -64,10 +65,9 @@ class SimulatedLoad {
   static constexpr double kChance = 1e-11;
 
   explicit SimulatedLoad(const Options& options) : options_(options), memory_(options.limit_bytes) {
-    absl::StatusOr<std::unique_ptr<Filter>> filter = NewFilter({.horizon = absl::Milliseconds(kHorizonMs),
-                                                                .target_fpp = options.target_fpp,
-                                                                .memory = &memory_,
-                                                                .engine = Engine::kPublished});
+    absl::StatusOr<std::unique_ptr<Filter>> filter = NewFilter(
+        Reference::kPublished,
+        {.horizon = absl::Milliseconds(kHorizonMs), .target_fpp = options.target_fpp, .memory = &memory_});
     EXPECT_TRUE(filter.ok()) << filter.status();
     filter_ = *std::move(filter);
     TakeStatus();

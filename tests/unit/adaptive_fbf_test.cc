@@ -17,8 +17,7 @@ namespace {
 using StepKind = AdaptationStep::Kind;
 
 std::unique_ptr<AdaptiveFbf> Make(MemoryBudget* memory, absl::Duration horizon, double target) {
-  auto filter = AdaptiveFbf::Create(
-      {.horizon = horizon, .target_fpp = target, .memory = memory, .engine = Engine::kPublished});
+  auto filter = AdaptiveFbf::Create({.horizon = horizon, .target_fpp = target, .memory = memory});
   EXPECT_TRUE(filter.ok()) << filter.status();
   return *std::move(filter);
 }

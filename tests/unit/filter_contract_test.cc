@@ -9,20 +9,21 @@
 
 #include "lethe/filter.h"
 #include "src/engines/new_filter.h"
+#include "src/reference/any_engine.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {
 namespace {
 
-std::string NameOf(const testing::TestParamInfo<Engine>& of) { return std::string(EngineName(of.param)); }
+std::string NameOf(const testing::TestParamInfo<AnyEngine>& of) { return std::string(EngineName(of.param)); }
 
-class FilterContractTest : public testing::TestWithParam<Engine> {
+class FilterContractTest : public testing::TestWithParam<AnyEngine> {
  protected:
   std::unique_ptr<Filter> Make(int64_t horizon_ms, MemoryBudget* memory) {
     // Stream time is in whole milliseconds, to which a horizon is rounded up.
     const absl::Duration horizon =
         std::max(absl::Milliseconds(1), absl::Milliseconds(horizon_ms) - absl::Microseconds(300));
-    auto filter = NewFilter({.horizon = horizon, .memory = memory, .engine = GetParam()});
+    auto filter = NewFilter(GetParam(), {.horizon = horizon, .memory = memory});
     EXPECT_TRUE(filter.ok()) << filter.status();
     return *std::move(filter);
   }
@@ -195,7 +196,8 @@ TEST_P(FilterContractTest, MemoryComesFromTheBudgetAndGoesBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, FilterContractTest,
-                         testing::Values(Engine::kCompact, Engine::kExact, Engine::kPublished), NameOf);
+                         testing::Values<AnyEngine>(Engine::kCompact, Engine::kExact, Reference::kPublished),
+                         NameOf);
 
 // Those of them that grow with their load.
 class BudgetedFilterTest : public FilterContractTest {};
@@ -205,7 +207,8 @@ class GrowingFilterTest : public FilterContractTest {};
 // last is there.
 TEST_P(BudgetedFilterTest, NeverTakesMoreThanTheBudget) {
   const uint64_t seed = TestSeed();
-  for (const int64_t limit : {SmallestFilterBytes(GetParam()), int64_t{100'000}, int64_t{1} << 20}) {
+  for (const int64_t limit :
+       {LimitsOf(GetParam()).smallest_filter_bytes, int64_t{100'000}, int64_t{1} << 20}) {
     for (const int64_t ids_a_ms : {10, 1'000'000}) {
       MemoryBudget memory(limit);
       auto filter = Make(1'000'000, &memory);
@@ -248,10 +251,10 @@ TEST_P(GrowingFilterTest, GivesMemoryBackWhenItsLoadFalls) {
   EXPECT_LE(small_again.memory_bytes, small.memory_bytes * 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, BudgetedFilterTest, testing::Values(Engine::kCompact, Engine::kExact),
-                         NameOf);
-INSTANTIATE_TEST_SUITE_P(Engines, GrowingFilterTest, testing::Values(Engine::kCompact, Engine::kExact),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Engines, BudgetedFilterTest,
+                         testing::Values<AnyEngine>(Engine::kCompact, Engine::kExact), NameOf);
+INSTANTIATE_TEST_SUITE_P(Engines, GrowingFilterTest,
+                         testing::Values<AnyEngine>(Engine::kCompact, Engine::kExact), NameOf);
 
 }  // namespace
 }  // namespace lethe

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lethe/event.h"
-#include "src/reference/bit_positions.h"
+#include "src/reference/arrays/bit_positions.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

@@ -9,7 +9,8 @@
 
 #include "lethe/filter.h"
 #include "src/engines/new_filter.h"
-#include "src/reference/fixed_share.h"
+#include "src/reference/any_engine.h"
+#include "src/reference/arrays/fixed_share.h"
 #include "src/reference/published/published_fbf.h"
 #include "tests/support/filter_testing.h"
 
@@ -39,29 +40,31 @@ TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
             "target_fpp: 0 is too low for the engine compact; the nearest that can be is 1e-15");
   EXPECT_EQ(Refusal({.target_fpp = 1}),
             "target_fpp: 1 is too high for the engine compact; the nearest that can be is 0.1");
-  EXPECT_EQ(Refusal({.target_fpp = 1e-13, .engine = Engine::kPublished}),
+  const EngineLimits published = LimitsOf(Reference::kPublished);
+  EXPECT_EQ(Validate(StageOptions{.target_fpp = 1e-13}, published).message(),
             "target_fpp: 1e-13 is too low for the engine published; the nearest that can be is 1e-12");
   EXPECT_EQ(Refusal({.target_fpp = 1, .engine = Engine::kExact}),
             "target_fpp: 1 is too high for the engine exact; the nearest that can be is 0.99");
   EXPECT_EQ(Refusal({.target_fpp = std::nan("")}), "target_fpp: is not a number; give 1e-6, say");
   EXPECT_TRUE(Validate({.target_fpp = 1e-15}).ok());
-  EXPECT_TRUE(Validate({.target_fpp = 1e-12, .engine = Engine::kPublished}).ok());
+  EXPECT_TRUE(Validate(StageOptions{.target_fpp = 1e-12}, published).ok());
   EXPECT_TRUE(Validate({.target_fpp = 0.99, .engine = Engine::kExact}).ok());
 }
 
 TEST(EngineTest, NamesAndEnginesAreEachOthers) {
   for (const absl::string_view name : {"compact", "published", "exact", "bloom", "recycled", "opposite"}) {
-    const absl::StatusOr<Engine> engine = ParseEngine(name);
+    const absl::StatusOr<AnyEngine> engine = ParseEngine(name);
     ASSERT_TRUE(engine.ok()) << engine.status();
     EXPECT_EQ(EngineName(*engine), name);
   }
 }
 
 TEST(EngineTest, ThreeBreakThePromise) {
-  for (const Engine engine : {Engine::kCompact, Engine::kPublished, Engine::kExact}) {
+  for (const AnyEngine engine :
+       {AnyEngine(Engine::kCompact), AnyEngine(Reference::kPublished), AnyEngine(Engine::kExact)}) {
     EXPECT_EQ(BrokenPromise(engine), "") << EngineName(engine);
   }
-  for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kOpposite}) {
+  for (const Reference engine : {Reference::kBloom, Reference::kRecycled, Reference::kOpposite}) {
     EXPECT_NE(BrokenPromise(engine).find("promise"), absl::string_view::npos) << EngineName(engine);
   }
 }
@@ -91,22 +94,26 @@ TEST(OptionsTest, ShardsMustBeAPowerOfTwo) {
 }
 
 TEST(OptionsTest, MemoryMustHoldTheSmallestFilterOfEveryShard) {
-  EXPECT_EQ(Refusal({.memory_limit_bytes = 16383, .engine = Engine::kPublished}),
+  const EngineLimits limits = {.lowest_fpp = 1e-9, .highest_fpp = 0.1, .smallest_filter_bytes = 16384};
+  const auto refusal = [&](const StageOptions& options) {
+    return std::string(Validate(options, limits).message());
+  };
+  EXPECT_EQ(refusal({.memory_limit_bytes = 16383}),
             "memory_limit_bytes: 16383 has no room for one partition's filter in 1 shard; "
             "the nearest that can be is 18724");  // of which an eighth is the audit's
-  EXPECT_EQ(Refusal({.memory_limit_bytes = 16383, .engine = Engine::kPublished, .audit_share = 0}),
+  EXPECT_EQ(refusal({.memory_limit_bytes = 16383, .audit_share = 0}),
             "memory_limit_bytes: 16383 has no room for one partition's filter in 1 shard; "
             "the nearest that can be is 16384");
-  EXPECT_EQ(Refusal({.memory_limit_bytes = -1, .shards = 2, .engine = Engine::kPublished}),
+  EXPECT_EQ(refusal({.memory_limit_bytes = -1, .shards = 2}),
             "memory_limit_bytes: -1 has no room for one partition's filter in 2 shards; "
             "the nearest that can be is 37449");
-  EXPECT_TRUE(Validate({.memory_limit_bytes = 37449, .shards = 2, .engine = Engine::kPublished}).ok());
+  EXPECT_TRUE(Validate(StageOptions{.memory_limit_bytes = 37449, .shards = 2}, limits).ok());
 }
 
 TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
   MemoryBudget memory(int64_t{1} << 30);
   {
-    auto filter = NewFilter({.memory = &memory, .engine = Engine::kPublished});
+    auto filter = NewFilter(Reference::kPublished, {.memory = &memory});
     ASSERT_TRUE(filter.ok()) << filter.status();
     // Two generations of the sixteen that a 64th of the limit has room for.
     EXPECT_EQ(memory.used_bytes(), int64_t{2} << 20);
@@ -118,14 +125,14 @@ TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
 TEST(NewFilterTest, WhatValidatePassesFindsRoom) {
   for (int64_t limit = kSmallestShareBytes; limit <= int64_t{1} << 24; limit = limit * 5 / 4) {
     MemoryBudget memory(limit);
-    EXPECT_TRUE(NewFilter({.memory = &memory, .engine = Engine::kPublished}).ok()) << limit;
+    EXPECT_TRUE(NewFilter(Reference::kPublished, {.memory = &memory}).ok()) << limit;
   }
 }
 
 // As many filters as fit by the figure can be made, whatever else the limit has room for; and with half of it
 // there is no filter.
 TEST(NewFilterTest, TheSmallestFilterIsAsSmallAsDocumented) {
-  const int64_t smallest = SmallestFilterBytes(Engine::kCompact);
+  const int64_t smallest = LimitsOf(Engine::kCompact).smallest_filter_bytes;
   EXPECT_LE(smallest, int64_t{32} << 10);
   for (const double target : {1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 0.1}) {
     for (int64_t limit = smallest; limit < 70 * smallest; limit = limit * 9 / 8) {
@@ -152,7 +159,7 @@ TEST(NewFilterTest, RefusesWhatCannotBe) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(NewFilter({.memory = nullptr}).status().code(), absl::StatusCode::kInvalidArgument);
   MemoryBudget none(1000);
-  EXPECT_EQ(NewFilter({.memory = &none, .engine = Engine::kPublished}).status().code(),
+  EXPECT_EQ(NewFilter(Reference::kPublished, {.memory = &none}).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 

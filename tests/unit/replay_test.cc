@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
 #include "src/engines/plan.h"
+#include "src/reference/any_engine.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {
@@ -43,13 +44,13 @@ std::vector<Record> MakeLog(std::mt19937_64& random, int64_t ids_in_horizon, int
   return log;
 }
 
-class ReplayTest : public testing::TestWithParam<Engine> {
+class ReplayTest : public testing::TestWithParam<AnyEngine> {
  protected:
   StageOptions Options(int64_t memory_bytes) const {
     return {.horizon = absl::Milliseconds(kHorizonMs),
             .target_fpp = kTarget,
             .memory_limit_bytes = memory_bytes,
-            .engine = GetParam(),
+            .engine = GetParam().own,
             .audit_share = 0,
             .hash_seed = TestSeed()};
   }
@@ -67,7 +68,7 @@ class ReplayTest : public testing::TestWithParam<Engine> {
       EXPECT_TRUE(plan.ok()) << plan.status();
       return plan->memory_bytes;
     }
-    auto stage = *DedupStage::Create(Options(int64_t{64} << 20));
+    auto stage = *CreateStage(GetParam(), Options(int64_t{64} << 20));
     auto partition = *stage->Open("measured");
     int64_t most = 0;
     for (size_t first = 0; first < log.size(); first += 20'000) {
@@ -97,7 +98,7 @@ class ReplayTest : public testing::TestWithParam<Engine> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Engines, ReplayTest,
-                         testing::Values(Engine::kExact, Engine::kCompact, Engine::kPublished),
+                         testing::Values<AnyEngine>(Engine::kExact, Engine::kCompact, Reference::kPublished),
                          [](const auto& tested) { return std::string(EngineName(tested.param)); });
 
 // The live run passes each id once. The restarted one reads the last horizon again; then copies come of what
@@ -114,7 +115,7 @@ TEST_P(ReplayTest, CopiesTakeNoRoom) {
       const std::vector<Record> log = MakeLog(random, ids_in_horizon(), copies, lasts_ms, span_ms);
       const int64_t memory_bytes = MemoryFor(log);
 
-      auto stage = *DedupStage::Create(Options(memory_bytes));
+      auto stage = *CreateStage(GetParam(), Options(memory_bytes));
       auto live = *stage->Open("live");
       Judge(*live, log, 0, log.size());
       ASSERT_EQ(live->Status().filter.limit_hits, 0);

@@ -26,6 +26,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
+#include "src/reference/any_engine.h"
 #include "src/stage/snapshot_format.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
@@ -646,9 +647,8 @@ TEST_F(SnapshotTest, OtherEnginesSayThatTheyCannot) {
 TEST_F(SnapshotTest, EnginesWithoutSnapshotsSaySo) {
   SaveSmall();
   const std::string before = Contents(path_);
-  for (const Engine engine : {Engine::kPublished, Engine::kRecycled, Engine::kOpposite}) {
-    options_.engine = engine;
-    const auto stage = NewStage(options_);
+  for (const Reference engine : {Reference::kPublished, Reference::kRecycled, Reference::kOpposite}) {
+    const auto stage = *CreateStage(engine, options_);
     const auto partition = *stage->Open("p");
     EXPECT_TRUE(partition->Judge("a", absl::FromUnixMillis(kStartMs)).ok());
     for (const absl::Status& status :

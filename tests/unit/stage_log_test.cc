@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lethe/stage.h"
+#include "src/reference/any_engine.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
 
@@ -154,16 +155,18 @@ struct Filters {
   std::string name;
   FilterFactory factory;
   int rounds = 30;
-  Engine engine = Engine::kCompact;
 };
 
 class StageLogTest : public testing::TestWithParam<Filters> {};
 
-INSTANTIATE_TEST_SUITE_P(Filters, StageLogTest,
-                         testing::Values(Filters{"Exact", ExactFilter::Factory()},
-                                         Filters{"Compact", NewFilter},
-                                         Filters{"Published", NewFilter, 4, Engine::kPublished}),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Filters, StageLogTest,
+    testing::Values(
+        Filters{"Exact", ExactFilter::Factory()},
+        Filters{"Compact", [](const FilterOptions& options) { return NewFilter(options); }},
+        Filters{"Published",
+                [](const FilterOptions& options) { return NewFilter(Reference::kPublished, options); }, 4}),
+    [](const auto& tested) { return tested.param.name; });
 
 TEST_P(StageLogTest, KeepsThePromiseThroughAbortsAndRebuilds) {
   std::mt19937_64 random(TestSeed());
@@ -175,7 +178,6 @@ TEST_P(StageLogTest, KeepsThePromiseThroughAbortsAndRebuilds) {
     const StageOptions options{.horizon = absl::Milliseconds(kHorizonMs),
                                .target_fpp = 1e-12,
                                .shards = 1 << (random() % 5),
-                               .engine = GetParam().engine,
                                .audit_share = 1};
     Reader reader(random, log, options, GetParam().factory);
     reader.Run();

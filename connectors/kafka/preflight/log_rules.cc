@@ -287,7 +287,7 @@ class LogRules {
   }
 
   void Memory() {
-    if (options_.stage.engine != Engine::kCompact) return;  // the plan is of that one
+    if (options_.engine() != Engine::kCompact) return;  // the plan is of that one
     if (rate_ < kLeastRate) {
       return Add(Severity::kOk, kMemoryCheck, "has too few records in the last hour to estimate memory", "");
     }
@@ -319,7 +319,7 @@ double RateOf(const LogSample& sample) {
 }
 
 absl::StatusOr<int64_t> PlannedMemory(const DaemonOptions& options, double rate) {
-  if (options.stage.engine != Engine::kCompact || rate < kLeastRate) return 0;
+  if (options.engine() != Engine::kCompact || rate < kLeastRate) return 0;
   PlanRequest request;
   request.rate = rate;
   const bool is_routed = options.scope == Scope::kTopic;

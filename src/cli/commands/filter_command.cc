@@ -284,13 +284,13 @@ absl::Status PassAll(int fd, absl::string_view name, int stop_fd, LineFilter& fi
 absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err,
                        int stop_fd) {
   if (absl::Status status = Check(options); !status.ok()) return status;
-  const absl::StatusOr<std::unique_ptr<DedupStage>> stage = DedupStage::Create(options.stage);
+  const absl::StatusOr<std::unique_ptr<DedupStage>> stage = CreateStage(options.engine(), options.stage);
   if (!stage.ok()) return stage.status();
   const absl::StatusOr<std::unique_ptr<Partition>> partition = (*stage)->Open("standard input");
   if (!partition.ok()) return partition.status();
   std::signal(SIGPIPE, SIG_IGN);
-  if (const absl::string_view broken = BrokenPromise(options.stage.engine); !broken.empty()) {
-    err << "lethe filter: engine " << EngineName(options.stage.engine) << ": " << broken << std::endl;
+  if (const absl::string_view broken = BrokenPromise(options.engine()); !broken.empty()) {
+    err << "lethe filter: engine " << EngineName(options.engine()) << ": " << broken << std::endl;
   }
 
   const absl::Time start = absl::Now();

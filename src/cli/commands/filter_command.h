@@ -14,6 +14,7 @@
 #include "lethe/options.h"
 #include "src/cli/config/setting.h"
 #include "src/record/record_reader.h"
+#include "src/reference/any_engine.h"
 
 namespace lethe {
 
@@ -34,12 +35,14 @@ struct FilterCommandOptions {
   IdSpec id;                  // `value` and json: only; a line has no key and no headers
   std::optional<Field> time;  // likewise; without it, a line's time is the time of reading
   StageOptions stage;
+  std::optional<Reference> reference;  // a filter in place of stage.engine
   OnDuplicate on_duplicate = OnDuplicate::kDrop;
   WithoutId on_missing_id = WithoutId::kPass;
   WithoutId on_malformed = WithoutId::kPass;
   ReportFormat format = ReportFormat::kText;  // of the summary
   bool quiet = false;                         // no summary
-  std::vector<std::string> files;             // read one after the other; without any: in_fd
+  AnyEngine engine() const { return {stage.engine, reference}; }
+  std::vector<std::string> files;  // read one after the other; without any: in_fd
 };
 
 // Reads lines from the files, or from in_fd if there are none, and writes the unique ones to out_fd,

@@ -530,7 +530,7 @@ absl::Status Assembler::CheckScope() const {
 
 // Each value was good by itself; an engine may have limits of its own.
 absl::Status Assembler::CheckStage() const {
-  const absl::Status status = Validate(config_.daemon.stage);
+  const absl::Status status = Validate(config_.daemon.stage, LimitsOf(config_.daemon.engine()));
   if (status.ok()) return status;
   const auto given = given_.find("engine");
   if (given == given_.end()) return status;

@@ -24,9 +24,9 @@ absl::Status StoreCommitInterval(absl::string_view text, absl::Duration& target)
 }
 
 // The engines for comparisons break what the daemon promises.
-absl::Status StoreKeptEngine(absl::string_view text, StageOptions& target) {
-  if (const absl::StatusOr<Engine> engine = ParseEngine(text);
-      engine.ok() && !BrokenPromise(*engine).empty()) {
+absl::Status StoreKeptEngine(absl::string_view text, DaemonOptions& target) {
+  const absl::StatusOr<AnyEngine> named = ParseEngine(text);
+  if (named.ok() && !BrokenPromise(*named).empty()) {
     return BadValue(
         text,
         absl::StrCat(
@@ -36,9 +36,14 @@ absl::Status StoreKeptEngine(absl::string_view text, StageOptions& target) {
   if (const std::string removed = RemovedText(absl::StrCat("engine: ", text)); !removed.empty()) {
     return BadValue(text, removed);
   }
-  return StoreChoice<Engine, 3>(
-      text, {{{"compact", Engine::kCompact}, {"exact", Engine::kExact}, {"published", Engine::kPublished}}},
-      target.engine);
+  AnyEngine engine = target.engine();
+  absl::Status stored = StoreChoice<AnyEngine, 3>(
+      text,
+      {{{"compact", Engine::kCompact}, {"exact", Engine::kExact}, {"published", Reference::kPublished}}},
+      engine);
+  target.stage.engine = engine.own;
+  target.reference = engine.reference;
+  return stored;
 }
 
 absl::Status StoreMaxFuture(absl::string_view text, absl::Duration& target) {
@@ -143,7 +148,7 @@ constexpr Setting<RunConfig> kSettings[] = {
      "64KiB or more"},
     {"engine", "compact|exact|published", "compact", false,
      "Filter engine; exact has the fewest false positives", "exact",
-     [](absl::string_view text, RunConfig& config) { return StoreKeptEngine(text, config.daemon.stage); }},
+     [](absl::string_view text, RunConfig& config) { return StoreKeptEngine(text, config.daemon); }},
     {"on_duplicate", "drop|tag|divert", "drop", false,
      "Handling of duplicates: tag passes them with a header that says so", "tag",
      [](absl::string_view text, RunConfig& config) {

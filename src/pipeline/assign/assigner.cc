@@ -171,7 +171,7 @@ bool Assigner::OpenFilter(Task& task, RestartPoint start) {
 
 bool Assigner::MakeRoomForFilters(int64_t partitions, absl::Time now) {
   const MemoryBudget& memory = stage_.memory();
-  const int64_t needed = SmallestLimitBytes(options_.stage, partitions);
+  const int64_t needed = SmallestLimitBytes(options_.stage, LimitsOf(options_.engine()), partitions);
   while (memory.limit_bytes() - memory.used_bytes() < needed) {
     if (!GiveUpKept(now - kMayComeBackFor)) return false;
   }

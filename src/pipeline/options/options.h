@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "lethe/options.h"
 #include "src/record/record_reader.h"
+#include "src/reference/any_engine.h"
 
 namespace lethe {
 
@@ -118,6 +119,7 @@ struct DaemonOptions {
   std::string divert;  // the dead-letter topic; empty unless policies.diverts()
   std::vector<CounterOptions> counters;
   StageOptions stage;
+  std::optional<Reference> reference;  // a filter in place of stage.engine, for comparisons
   // A record dated further ahead of this machine's clock counts as one without a time.
   absl::Duration max_future = absl::Hours(1);
   SnapshotOptions snapshots;
@@ -136,6 +138,7 @@ struct DaemonOptions {
   // The router: a source partition that holds others, and stands still for this long, is not waited for.
   absl::Duration source_patience = absl::Minutes(1);
 
+  AnyEngine engine() const { return {stage.engine, reference}; }
   // Where both stages are meant: all that are merged.
   std::vector<std::string> inputs() const {
     const bool is_of_one_stage = routes || !routed_from.empty();

@@ -26,6 +26,7 @@ DaemonOptions RoutingOptions(const DaemonOptions& options, const std::string& in
   // Routers remember no ids: a restart reads a second of the log again.
   routing.lead = LeadOf(options.stage.horizon);
   routing.stage = {.horizon = absl::Seconds(1), .engine = Engine::kExact, .audit_share = 0};
+  routing.reference.reset();
   return routing;
 }
 
@@ -70,7 +71,7 @@ std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
 
 int64_t LeastMemory(const DaemonOptions& options, int32_t partitions) {
   constexpr int64_t kKiB = 1024;
-  return (SmallestLimitBytes(options.stage, partitions) + kKiB - 1) / kKiB * kKiB;
+  return (SmallestLimitBytes(options.stage, LimitsOf(options.engine()), partitions) + kKiB - 1) / kKiB * kKiB;
 }
 
 std::string LeastMemoryText(const DaemonOptions& options, int32_t partitions) {

@@ -13,7 +13,7 @@
 #include "src/adapt/step_log.h"
 #include "src/filter/each_id.h"
 #include "src/memory/reservation.h"
-#include "src/reference/bit_array.h"
+#include "src/reference/arrays/bit_array.h"
 #include "src/reference/published/paper.h"
 
 namespace lethe {

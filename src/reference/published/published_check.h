@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "absl/types/span.h"
-#include "src/reference/bit_array.h"
+#include "src/reference/arrays/bit_array.h"
 
 namespace lethe {
 

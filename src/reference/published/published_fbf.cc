@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/reference/fixed_share.h"
+#include "src/reference/arrays/fixed_share.h"
 #include "src/reference/published/published_check.h"
 
 namespace lethe {

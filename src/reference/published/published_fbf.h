@@ -11,7 +11,7 @@
 #include "src/filter/each_id.h"
 #include "src/filter/stream_clock.h"
 #include "src/memory/reservation.h"
-#include "src/reference/bit_array.h"
+#include "src/reference/arrays/bit_array.h"
 #include "src/reference/published/published_model.h"
 
 namespace lethe {
