@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "lethe/export.h"
 #include "lethe/secret_hash.h"
 
 namespace lethe {
@@ -50,7 +51,7 @@ struct CounterTotal {
 //   const absl::int128 total = likes.Total("page 7");
 //
 // Not thread-safe.
-class CounterReader {
+class LETHE_EXPORT CounterReader {
  public:
   // A total may leave 64 bits: it is a sum over partitions.
   using Totals = SecretHashMap<absl::int128>;

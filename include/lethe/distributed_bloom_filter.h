@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "lethe/export.h"
 
 namespace lethe {
 
@@ -28,7 +29,7 @@ namespace lethe {
 // (DistributedBloomFilterTest.APowerOfTwoWouldHideTheSameElementsInEveryRound).
 //
 // Thread safety: none. Const methods may run together.
-class DistributedBloomFilter {
+class LETHE_EXPORT DistributedBloomFilter {
  public:
   // m: `bits`, rounded up to the next odd number, at least 1. k: `hashes`, 1 to 16.
   DistributedBloomFilter(uint64_t peer, uint64_t other_peer, uint64_t round, uint64_t bits, int hashes);

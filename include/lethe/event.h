@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "lethe/export.h"
 
 namespace lethe {
 
@@ -40,7 +41,7 @@ struct HashedId : IdHash {
 };
 
 // The hash of an id under a seed. The seed is a secret: without it nobody can choose ids that collide.
-IdHash HashId(absl::string_view id, uint64_t seed);
+LETHE_EXPORT IdHash HashId(absl::string_view id, uint64_t seed);
 
 // One event as the stage sees it. `time` is the record's timestamp; InfinitePast() means that it has
 // none, so that the record does not move stream time.

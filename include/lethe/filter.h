@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
+#include "lethe/export.h"
 #include "lethe/memory_budget.h"
 #include "lethe/options.h"
 #include "lethe/status.h"
@@ -37,7 +38,7 @@ inline constexpr int64_t kNoStreamTime = INT64_MIN;
 // exhausted memory limit. The others may throw std::bad_alloc, and change nothing then.
 //
 // Thread safety: none. The stage gives every shard a filter and a lock. Const methods may run together.
-class Filter {
+class LETHE_EXPORT Filter {
  public:
   virtual ~Filter() = default;
 
@@ -77,7 +78,7 @@ struct FilterOptions {
 // InvalidArgument if the options cannot be met (with the nearest possible ones), ResourceExhausted if there
 // is no memory for the smallest such filter. May throw std::bad_alloc, as a FilterFactory may;
 // DedupStage::Open turns it into a status.
-absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options);
+LETHE_EXPORT absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options);
 
 }  // namespace lethe
 

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "lethe/export.h"
+
 namespace lethe {
 
 // Invariant: 0 <= used_bytes() <= limit_bytes(), whatever threads do; what a part has used, its whole has
@@ -13,7 +15,7 @@ namespace lethe {
 //
 // It is counted what is free, not what is used: so a lower limit is taken from it as any other bytes are, and
 // no thread can reserve what it is taking.
-class MemoryBudget {
+class LETHE_EXPORT MemoryBudget {
  public:
   explicit MemoryBudget(int64_t limit_bytes) : limit_bytes_(limit_bytes), free_bytes_(limit_bytes) {}
   // A part of `whole`, which outlives it: what is taken from the part is taken from both.

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "lethe/export.h"
 
 namespace lethe {
 
@@ -21,7 +22,7 @@ enum class Engine {
 };
 
 // The engine's name, as in a configuration and in a snapshot: "compact" or "exact".
-absl::string_view EngineName(Engine engine);
+LETHE_EXPORT absl::string_view EngineName(Engine engine);
 
 struct StageOptions {
   // How late a retry may come after the first sending, in stream time. A larger one costs memory in
@@ -58,7 +59,7 @@ struct StageOptions {
 };
 
 // OK, or InvalidArgument that names the option, the error and the nearest possible value.
-absl::Status Validate(const StageOptions& options);
+LETHE_EXPORT absl::Status Validate(const StageOptions& options);
 
 }  // namespace lethe
 

@@ -12,11 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "lethe/export.h"
 
 namespace lethe {
 
 // A stream of bytes to the peer and back: a pipe, a socket, the standard input and output of a command.
-class PeerChannel {
+class LETHE_EXPORT PeerChannel {
  public:
   virtual ~PeerChannel() = default;
   virtual absl::Status Write(absl::string_view bytes) = 0;
@@ -66,7 +67,7 @@ struct Difference {
 // more memory than `largest_message_bytes` and the keys take, nor go on for ever.
 //
 // Thread safety: none.
-class Reconciliation {
+class LETHE_EXPORT Reconciliation {
  public:
   // Greets the peer. FailedPrecondition: it is of another version, compares something else, or is no lethe;
   // the message says which.

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
+#include "lethe/export.h"
 
 namespace lethe {
 
@@ -16,7 +17,7 @@ namespace lethe {
 // that all collide, and a table becomes a list (Crosby and Wallach, "Denial of Service via Algorithmic
 // Complexity Attacks", USENIX Security 2003): Abseil's own hash is made to be fast, and some keys collide in
 // it whatever its seed. Thread-safe.
-struct SecretHash {
+struct LETHE_EXPORT SecretHash {
   using is_transparent = void;
   size_t operator()(absl::string_view text) const noexcept;
 };

@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lethe/export.h"
 #include "lethe/stage.h"
 #include "lethe/status.h"
 
@@ -61,7 +62,7 @@ struct RestoredPartition {
 //
 // If the partition is destroyed, Write returns Cancelled. Thread safety: Write once, from any thread; NoteEnd
 // from any.
-class LiveSnapshot {
+class LETHE_EXPORT LiveSnapshot {
  public:
   ~LiveSnapshot();
   LiveSnapshot(const LiveSnapshot&) = delete;
@@ -101,7 +102,7 @@ struct SnapshotReport {
 
 // Reads and checks a whole snapshot. Needs as much memory as the filter had. Errors as of
 // DedupStage::Restore.
-absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path);
+LETHE_EXPORT absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path);
 
 }  // namespace lethe
 

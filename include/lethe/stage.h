@@ -32,6 +32,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
+#include "lethe/export.h"
 #include "lethe/memory_budget.h"
 #include "lethe/options.h"
 #include "lethe/status.h"
@@ -52,7 +53,7 @@ struct SnapshotReport;
 using FilterFactory = std::function<absl::StatusOr<std::unique_ptr<Filter>>(const FilterOptions&)>;
 
 // Makes partitions that share options and one memory limit. Thread-safe. Outlives its partitions.
-class DedupStage {
+class LETHE_EXPORT DedupStage {
  public:
   // InvalidArgument if the options cannot be met.
   static absl::StatusOr<std::unique_ptr<DedupStage>> Create(const StageOptions& options);
@@ -142,7 +143,7 @@ class DedupStage {
 // Thread safety: all methods may be called from several threads; the events of two threads are then judged in
 // any order. Only one transaction can be open at a time. While one is, judging outside of it is rejected with
 // FailedPrecondition, and so are the other methods that say so.
-class Partition {
+class LETHE_EXPORT Partition {
  public:
   // No transaction may be open.
   ~Partition();

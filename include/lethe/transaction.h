@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
+#include "lethe/export.h"
 
 namespace lethe {
 
@@ -40,7 +41,7 @@ class Partition;
 // Move-only; an open transaction that is destroyed is aborted. Thread safety: Judge, Observe and Forget may
 // be called from several threads; Commit and Abort must not run together with other calls. A transaction that
 // has ended, or was moved from, rejects calls with FailedPrecondition and changes nothing.
-class Transaction {
+class LETHE_EXPORT Transaction {
  public:
   Transaction(Transaction&& other) noexcept;
   // Aborts the transaction that is replaced.

@@ -22,7 +22,7 @@ constexpr size_t kSliceBytes = size_t{256} << 10;
 
 // State and audits are copied at the beginning, the memory later, in slices. EngineFilter::ImageEpoch says
 // why the parts fit together.
-struct LiveSnapshot::Impl {
+struct __attribute__((visibility("hidden"))) LiveSnapshot::Impl {
   absl::Status Write(SnapshotWriter* writer);
   absl::Status AskWhetherToGoOn() const;
   absl::Status WriteMemory(size_t shard, SnapshotWriter* writer);

@@ -33,7 +33,7 @@ class Batch;
 // takes a lock for it.
 //
 // Invariant: pending sets are empty while no transaction is open.
-struct Partition::Impl {
+struct __attribute__((visibility("hidden"))) Partition::Impl {
   // Shards are a power of two, at most 256.
   Impl(std::string name_of, uint64_t seed, const StageOptions& options,
        std::vector<std::unique_ptr<Shard>> parts);
