@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "src/filter/compact_table.h"
+#include "src/filter/compact_lines.h"
 
 namespace lethe {
 
@@ -22,13 +22,12 @@ struct CompactEstimate {
 //
 // It takes steps, between which the table may change; after a change of level it starts again. Thread safety:
 // none.
-template <typename Table>
 class CompactSample {
  public:
   explicit CompactSample(int64_t most_lines) : most_lines_(most_lines) {}
 
   // Takes some microseconds. True at the end.
-  bool Look(const Table& table, const CompactSpan& span) {
+  bool Look(const CompactLines& table, const CompactSpan& span) {
     if (table.level() != level_) {
       *this = CompactSample(most_lines_);
       level_ = table.level();

@@ -26,6 +26,9 @@ enum class CompactCode : uint8_t { kFastest, kPortable };
 absl::StatusOr<std::unique_ptr<Filter>> NewCompactFilter(const FilterOptions& options,
                                                          CompactCode code = CompactCode::kFastest);
 
+// The same whose code is for any processor.
+absl::StatusOr<std::unique_ptr<Filter>> NewPortableCompactFilter(const FilterOptions& options);
+
 // The memory of a new one.
 int64_t SmallestCompactFilterBytes();
 

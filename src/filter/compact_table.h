@@ -4,26 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <memory>
+#include <utility>
 
-#include "absl/types/span.h"
 #include "lethe/event.h"
-#include "src/filter/compact_copy.h"
 #include "src/filter/compact_formats.h"
 #include "src/filter/compact_line.h"
+#include "src/filter/compact_lines.h"
 #include "src/filter/compact_probe.h"
 #include "src/memory/line_memory.h"
-#include "src/snapshot/fields.h"
 
 namespace lethe {
-
-// What lines hold: ids of the newest epoch, and the sums of their entries' rates by epoch, the oldest first.
-struct CompactHeld {
-  int64_t ids_of_newest = 0;
-  std::array<double, kCompactMostEpochs> fpp = {};
-};
 
 // Two-choice linear hashing (Litwin, 1980) over lines of 64 bytes. An id has a tag and an address A of 64
 // bits; its fingerprint is in one of the lines of A and of A xor G(tag), so that either can be computed from
@@ -38,16 +29,12 @@ struct CompactHeld {
 //
 // No method allocates except Split, through LineMemory. Thread safety: none; const methods may run together.
 template <typename Tag, typename Processor>
-class CompactTable {
+class CompactTable final : public CompactLines {
  public:
   using Line = CompactLine<Tag>;
 
-  // More ids in the stash would slow lookups down. It is nearly always empty: while splits had memory, no run
-  // stashed more than 9.
-  static constexpr int kMostStashed = 32;
-
   // `memory` has room for the first lines, which are zero.
-  CompactTable(const CompactFormats& formats, LineMemory memory);
+  CompactTable(const CompactFormats& formats, LineMemory memory) : CompactLines(formats, std::move(memory)) {}
 
   // Forced inline: GCC 12 takes a function that only prefetches for pure, and drops its calls.
   [[gnu::always_inline]] inline void Prefetch(IdHash id) const {
@@ -83,93 +70,26 @@ class CompactTable {
   // or none. The entry may be another id's, which must be found as before: so it stays in its line, with the
   // bits that are known of it. Those are the same for both ids, so it goes wherever either is looked for.
   enum class Renewal : uint8_t { kIsNewest, kMoved, kNone };
-  Renewal Renew(IdHash id, const CompactSpan& span, int64_t* epoch);
+  [[gnu::noinline]] Renewal Renew(IdHash id, const CompactSpan& span, int64_t* epoch);
 
-  // Makes the table larger by a line. False if it has no memory for it (or, as good
-  // as never, if a line's entries have no place). The first line of a doubling decides for all of it how many
-  // slots each of the two has that a line becomes.
-  bool Split(const CompactSpan& span, int slots);
-  bool BeginsDoubling() const { return split_ == 0; }
-  // Makes it smaller by a line. Returns a measure of the work done, or 0 if the lines have no room for the
-  // entries now.
-  int Merge(const CompactSpan& span);
-  // Tries to put up to four stashed ids into their lines.
-  void DrainStash(const CompactSpan& span);
-  // Begins to give all lines more slots, or as many: those that are not split, and those that are. Their
-  // fingerprints become narrower. False if there is nothing to do. Not while one is under way.
-  bool BeginSweep(int slots, int split_slots);
-  bool IsSweeping() const { return sweeping_; }
-  // Goes on with it for so many lines. Not during a copy.
-  void Sweep(const CompactSpan& span, int64_t lines);
-  // Renews a part of the lines, in turn: so many that no stamp in a line comes round again.
-  void SweepStamps(const CompactSpan& span);
-
-  // Gives memory back that the lines do not need, up to `most_bytes` of it or a huge page.
-  void GiveBack(int64_t most_bytes);
-  bool HasExcess() const { return memory_.bytes() > keep_bytes_; }
-
-  // Snapshots. While a copy is made, Merge, Sweep and GiveBack must not be called.
-  std::shared_ptr<CompactCopy> BeginCopy();
-  bool IsBeingCopied() const { return !copy_.expired(); }
-  absl::Span<const char> memory() const {
-    return {static_cast<const char*>(memory_.data()), static_cast<size_t>(lines_ * kCompactLineBytes)};
-  }
-  void Save(const CompactSpan& span, FieldWriter* fields) const;
-  // Returns the number of lines; 0 if the fields are wrong.
-  int64_t Restore(const CompactSpan& span, FieldReader* fields);
-  // Takes the memory for so many lines, and `memory_bytes` at least. False if it is not there.
-  bool MakeRoomFor(int64_t lines, int64_t memory_bytes);
-  // Whether a table can have made the lines. Sums up their contents.
-  bool CheckLines(const CompactSpan& span, CompactHeld* held) const;
-
-  int64_t lines() const { return static_cast<int64_t>(lines_); }
-  int64_t slots() const { return slots_; }
-  int level() const { return level_; }
-  int fingerprint_bits() const { return formats_.bits_of(regions_[0]); }  // of lines that are not split
-  // Of lines that are not split, and of those that are; while it sweeps, what they will have.
-  int slots_of(bool split) const { return slots_of_[sweeping_ ? 1 : 0][split ? 1 : 0]; }
-  double split_part() const { return std::ldexp(static_cast<double>(split_), -level_); }
-  // The mean rate of new entries (CompactFormats::RateOf), by the slots of the lines.
-  double entry_rate() const { return entry_rate_; }
-  int stashed() const { return stashed_; }
-  // By how much the rates of each epoch's entries have risen since they were inserted, or restored: a line of
-  // a lower level, or with narrower fingerprints, holds fewer of the bits that are known of an entry.
-  const CompactRates& risen() const { return risen_; }
-  int64_t memory_bytes() const { return memory_.bytes(); }
-  const CompactFormats& formats() const { return formats_; }
-
-  // Of the line that an address chooses (CompactLine::SumOfRates).
-  double SumOfRates(uint64_t address, const CompactSpan& span) const {
+  bool Split(const CompactSpan& span, int slots) override;
+  int Merge(const CompactSpan& span) override;
+  void DrainStash(const CompactSpan& span) override;
+  void Sweep(const CompactSpan& span, int64_t lines) override;
+  void SweepStamps(const CompactSpan& span) override;
+  bool CheckLines(const CompactSpan& span, CompactHeld* held) const override;
+  double SumOfRates(uint64_t address, const CompactSpan& span) const override {
     const uint64_t index = IndexOf(address);
     return Line::SumOfRates(LineAt(index), FormatOf(index), span);
   }
-  void PrefetchLine(uint64_t address) const { __builtin_prefetch(LineAt(IndexOf(address))); }
 
  private:
-  struct Stashed {
-    uint64_t address;
-    int64_t epoch;
-    Tag tag;
-  };
-
   // Odd, so that an id's two lines differ.
-  static uint64_t Turn(Tag tag) {
-    const uint64_t product = (uint64_t{tag} + 1) * 0x9E3779B97F4A7C15ULL;
+  static uint64_t Turn(uint64_t tag) {
+    const uint64_t product = (tag + 1) * 0x9E3779B97F4A7C15ULL;
     return (product ^ product >> 32) | 1;
   }
 
-  uint8_t* LineAt(uint64_t index) const {
-    return static_cast<uint8_t*>(memory_.data()) + index * kCompactLineBytes;
-  }
-  uint64_t IndexOf(uint64_t address) const {
-    const uint64_t index = address & (2 * low_mask_ + 1);
-    return index >= lines_ ? index & low_mask_ : index;
-  }
-  bool IsSplit(uint64_t index) const { return (index & low_mask_) < split_; }
-  int LevelOf(uint64_t index) const { return level_ + (IsSplit(index) ? 1 : 0); }
-  const CompactFormat& FormatOf(uint64_t index) const {
-    return regions_[(index < swept_lines_ ? 2U : 0U) + (IsSplit(index) ? 1U : 0U)];
-  }
   CompactPlace PlaceOf(uint64_t address) const {
     const uint64_t index = IndexOf(address);
     return {.line = LineAt(index), .format = &FormatOf(index), .address_bits = address >> LevelOf(index)};
@@ -191,25 +111,11 @@ class CompactTable {
     if (__builtin_expect(kept >= entry.known, 1)) return;
     risen_[CompactPlaceOf(entry.epoch)] += Line::RateOfKnown(kept) - Line::RateOfKnown(entry.known);
   }
-  // Before line `index` loses an entry, or renews one.
-  void KeepForCopy(uint64_t index) {
-    if (__builtin_expect(!copy_.expired(), 0)) Keep(index);
-  }
-  [[gnu::noinline]] void Keep(uint64_t index) {
-    if (const std::shared_ptr<CompactCopy> copy = copy_.lock()) copy->Keep(index, LineAt(index));
-  }
   bool HasRoom(uint64_t index, const CompactSpan& span) const {
     return Line::Live(LineAt(index), span) < FormatOf(index).slots;
   }
 
-  void Resize(uint64_t lines);
-  void SetLines(uint64_t lines);
-  void EndSweep();
-  void CountSlots();
-  [[gnu::noinline]] bool HasMemoryFor(int64_t needed);
   bool IsSound(uint64_t index) const;
-  template <typename Self, typename Fields>
-  static void TransferFields(Self& self, int64_t& lines, const CompactSpan& span, Fields& fields);
   int MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span, CompactEntry* merged) const;
   int MoveAway(CompactEntry* entries, int count, int wanted, const CompactSpan& span, int* moved);
   bool ToOtherLine(CompactEntry* entry, uint64_t* index) const;
@@ -218,32 +124,8 @@ class CompactTable {
   bool MoveOne(uint64_t index, const CompactSpan& span);
   bool MoveOneTo(bool split_lines, uint64_t index, const CompactSpan& span);
   Renewal RenewIn(uint64_t address, Tag tag, const CompactSpan& span, int64_t* epoch);
-  int FindStashed(IdHash id, const CompactSpan& span) const;
+  [[gnu::noinline]] int FindStashed(IdHash id, const CompactSpan& span) const;
   bool Unstash(const Stashed& id, const CompactSpan& span);
-
-  const CompactFormats formats_;
-  LineMemory memory_;
-  uint64_t lines_ = 0;
-  uint64_t low_mask_ = 0;  // 2^level_ - 1
-  uint64_t split_ = 0;     // lines below it, and from 2^level_ on, are of level_ + 1
-  int level_ = 0;
-  int64_t slots_ = 0;
-  double entry_rate_ = 0;
-  int64_t keep_bytes_ = 0;
-  uint64_t swept_ = 0;
-  // Lines below swept_lines_ have the slots of the second pair, the others of the first; of a pair, split
-  // lines have the second. If no line is split, that is not used.
-  std::array<std::array<int, 2>, 2> slots_of_ = {};
-  std::array<CompactFormat, 4> regions_ = {};
-  std::array<double, 4> rates_ = {};
-  int rate_level_ = -1;  // for which the two above are
-  bool sweeping_ = false;
-  uint64_t swept_lines_ = 0;
-  int next_stashed_ = 0;
-  int stashed_ = 0;
-  std::array<Stashed, kMostStashed> stash_;
-  CompactRates risen_ = {};
-  std::weak_ptr<CompactCopy> copy_;
 };
 
 }  // namespace lethe

@@ -20,9 +20,11 @@ namespace lethe {
 //   void ReplayId(IdHash);            // Filter::Replay of one
 //   void PrefetchId(IdHash) const;    // asks for the memory that the other calls will read
 //   template <typename Loop> static void Run(const Loop&);  // calls a loop over a batch
-template <typename Derived>
-class EachIdFilter : public EngineFilter {
+template <typename Derived, typename Base = EngineFilter>
+class EachIdFilter : public Base {
  public:
+  using Base::Base;
+
   // Pointers, since spans check each index.
   void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const final {
     const IdHash* const id = ids.data();

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -33,9 +32,7 @@ class FieldWriter {
  public:
   template <typename T>
   void Int(const T& field, int64_t least, int64_t most) {
-    const auto value = static_cast<int64_t>(field);
-    ok_ = ok_ && value >= least && value <= most;
-    Put(&value);
+    PutInt(static_cast<int64_t>(field), least, most);
   }
   template <typename T>
   void Count(const T& field) {
@@ -44,22 +41,16 @@ class FieldWriter {
   void Time(const int64_t& field) {
     Int(field, field == kNoStreamTime ? kNoStreamTime : -kFarthestSnapshotMs, kFarthestSnapshotMs);
   }
-  void Float(const double& field, double least, double most) {
-    ok_ = ok_ && field >= least && field <= most;
-    Put(&field);
-  }
+  void Float(const double& field, double least, double most);
   void Word(const uint64_t& field) { Put(&field); }
-  void Text(const std::string& field, size_t most) {
-    Int(field.size(), 0, static_cast<int64_t>(most));
-    bytes_ += field;
-    bytes_.append((8 - field.size() % 8) % 8, '\0');
-  }
+  void Text(const std::string& field, size_t most);
 
   bool ok() const { return ok_; }
   const std::string& bytes() const { return bytes_; }
 
  private:
-  void Put(const void* eight) { bytes_.append(static_cast<const char*>(eight), 8); }
+  void PutInt(int64_t value, int64_t least, int64_t most);
+  void Put(const void* eight);
 
   std::string bytes_;
   bool ok_ = true;
@@ -73,52 +64,24 @@ class FieldReader {
   template <typename T>
   void Int(T& field, int64_t least, int64_t most) {
     int64_t value = 0;
-    Get(&value);
-    ok_ = ok_ && value >= least && value <= most;
-    if (ok_) field = static_cast<T>(value);
+    if (GetInt(&value, least, most)) field = static_cast<T>(value);
   }
   template <typename T>
   void Count(T& field) {
     Int(field, 0, kMostSnapshotCount);
   }
-  void Time(int64_t& field) {
-    int64_t value = 0;
-    Get(&value);
-    ok_ = ok_ && (value == kNoStreamTime || (value >= -kFarthestSnapshotMs && value <= kFarthestSnapshotMs));
-    if (ok_) field = value;
-  }
-  void Float(double& field, double least, double most) {
-    double value = 0;
-    Get(&value);
-    ok_ = ok_ && value >= least && value <= most;  // not a number is neither
-    if (ok_) field = value;
-  }
-  void Word(uint64_t& field) {
-    uint64_t value = 0;
-    Get(&value);
-    if (ok_) field = value;
-  }
-  void Text(std::string& field, size_t most) {
-    size_t size = 0;
-    Int(size, 0, static_cast<int64_t>(most));
-    const size_t padded = (size + 7) / 8 * 8;
-    ok_ = ok_ && padded <= bytes_.size();
-    if (!ok_) return;
-    field = std::string(bytes_.substr(0, size));
-    bytes_.remove_prefix(padded);
-  }
+  void Time(int64_t& field);
+  void Float(double& field, double least, double most);
+  void Word(uint64_t& field);
+  void Text(std::string& field, size_t most);
 
   bool ok() const { return ok_; }
   // All was read, and nothing is left.
   bool Ended() const { return ok_ && bytes_.empty(); }
 
  private:
-  void Get(void* eight) {
-    ok_ = ok_ && bytes_.size() >= 8;
-    if (!ok_) return;
-    std::memcpy(eight, bytes_.data(), 8);
-    bytes_.remove_prefix(8);
-  }
+  bool GetInt(int64_t* value, int64_t least, int64_t most);
+  void Get(void* eight);
 
   absl::string_view bytes_;
   bool ok_ = true;

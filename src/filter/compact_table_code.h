@@ -1,107 +1,18 @@
-#include "src/filter/compact_table.h"
+// What CompactTable does off the hot path. It is compiled for each processor with the filter
+// (compact_filter_code.h).
+#ifndef LETHE_SRC_FILTER_COMPACT_TABLE_CODE_H_
+#define LETHE_SRC_FILTER_COMPACT_TABLE_CODE_H_
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 
+#include "src/filter/compact_table.h"
+
 namespace lethe {
-namespace {
-
-// Memory is taken by the page while the table is small, then by a 64th of it, and from kCompactHugeFrom on by
-// huge pages, which are a 16th of it or less.
-//
-// Another thread fills the next huge page when the lines come as near to it as this.
-constexpr int64_t kAhead = LineMemory::kChunkBytes / 4;
-// Kept above that before memory is given back: a 32nd, so that a table at rest neither grows nor shrinks.
-constexpr int64_t kKeptPart = 32;
-
-// So that the first huge page is filled ahead, too.
-bool TakesHugePages(int64_t needed) { return needed + needed / 64 + kAhead >= kCompactHugeFrom; }
-
-int64_t BytesToTake(int64_t needed) {
-  if (!TakesHugePages(needed)) return LineMemory::WholePagesFor(needed + needed / 64);
-  return (needed + kAhead + LineMemory::kChunkBytes - 1) / LineMemory::kChunkBytes * LineMemory::kChunkBytes;
-}
-
-}  // namespace
-
-template <typename Tag, typename Processor>
-CompactTable<Tag, Processor>::CompactTable(const CompactFormats& formats, LineMemory memory)
-    : formats_(formats), memory_(std::move(memory)) {
-  const int slots = formats_.settled_slots[kCompactLeastLevel];
-  slots_of_ = {{{slots, slots}, {slots, slots}}};
-  SetLines(uint64_t{1} << kCompactLeastLevel);
-}
-
-// From one line more or less than now.
-template <typename Tag, typename Processor>
-void CompactTable<Tag, Processor>::Resize(uint64_t lines) {
-  const int level = 63 - std::countl_zero(lines);
-  for (auto& slots : slots_of_) {
-    if (level > level_) slots[0] = slots[1];
-    if (level < level_) slots = {formats_.settled_slots[static_cast<size_t>(level)], slots[0]};
-  }
-  SetLines(lines);
-  if (swept_lines_ >= lines_) EndSweep();
-}
-
-template <typename Tag, typename Processor>
-void CompactTable<Tag, Processor>::SetLines(uint64_t lines) {
-  lines_ = lines;
-  level_ = 63 - std::countl_zero(lines);
-  low_mask_ = (uint64_t{1} << level_) - 1;
-  split_ = lines - (low_mask_ + 1);
-  const int64_t needed = static_cast<int64_t>(lines) * kCompactLineBytes;
-  // Nothing below the smallest table would make it grow and shrink in turn.
-  const bool is_least = lines <= uint64_t{1} << kCompactLeastLevel;
-  const int64_t kept = is_least ? 0 : std::max(LineMemory::WholePagesFor(1), needed / kKeptPart);
-  keep_bytes_ = BytesToTake(needed) + kept;
-  for (size_t region = 0; region < regions_.size(); ++region) {
-    const int slots = slots_of_[region / 2][region % 2];
-    const int level = level_ + static_cast<int>(region % 2);
-    if (regions_[region].slots == slots && rate_level_ == level_) continue;
-    regions_[region] = formats_.Of(slots, level);
-    rates_[region] = formats_.RateOf(slots, level);
-  }
-  rate_level_ = level_;
-  CountSlots();
-}
-
-template <typename Tag, typename Processor>
-void CompactTable<Tag, Processor>::CountSlots() {
-  const uint64_t swept_split =
-      std::min(swept_lines_, split_) + (swept_lines_ > low_mask_ ? swept_lines_ - low_mask_ - 1 : 0);
-  const uint64_t lines[] = {low_mask_ + 1 - split_ - (swept_lines_ - swept_split), 2 * split_ - swept_split,
-                            swept_lines_ - swept_split, swept_split};
-  slots_ = 0;
-  double rates = 0;
-  for (size_t region = 0; region < regions_.size(); ++region) {
-    const auto slots = static_cast<int64_t>(lines[region]) * regions_[region].slots;
-    slots_ += slots;
-    rates += static_cast<double>(slots) * rates_[region];
-  }
-  entry_rate_ = rates / static_cast<double>(slots_);
-}
-
-template <typename Tag, typename Processor>
-bool CompactTable<Tag, Processor>::BeginSweep(int slots, int split_slots) {
-  const auto [present, split_present] = slots_of_[0];
-  if (split_ == 0) split_slots = split_present;  // of no line
-  if (slots < present || split_slots < split_present) return false;
-  if (slots == present && split_slots == split_present) return false;
-  slots_of_[1] = {slots, split_slots};
-  sweeping_ = true;
-  SetLines(lines_);
-  return true;
-}
-
-template <typename Tag, typename Processor>
-void CompactTable<Tag, Processor>::EndSweep() {
-  if (sweeping_) slots_of_[0] = slots_of_[1];
-  sweeping_ = false;
-  swept_lines_ = 0;
-  SetLines(lines_);
-}
 
 template <typename Tag, typename Processor>
 void CompactTable<Tag, Processor>::Sweep(const CompactSpan& span, int64_t lines) {
@@ -117,19 +28,6 @@ void CompactTable<Tag, Processor>::Sweep(const CompactSpan& span, int64_t lines)
     if (swept_lines_ >= lines_) EndSweep();
     CountSlots();
   });
-}
-
-template <typename Tag, typename Processor>
-bool CompactTable<Tag, Processor>::HasMemoryFor(int64_t needed) {
-  const int64_t before = memory_.bytes();
-  if (needed + (TakesHugePages(needed) ? kAhead : 0) <= before) return true;
-  if (lines_ >= uint64_t{1} << kCompactMostLevel) return false;
-  if (!TakesHugePages(needed) && TakesHugePages(needed + kAhead)) {
-    memory_.ExpectPrepare();  // before the first huge page, in one of the calls that take small ones
-  }
-  if (!memory_.GrowOrMove(BytesToTake(needed))) return memory_.GrowOrMove(needed);
-  memory_.Prepare(before);
-  return true;
 }
 
 template <typename Tag, typename Processor>
@@ -178,14 +76,16 @@ bool CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots) {
 template <typename Tag, typename Processor>
 int CompactTable<Tag, Processor>::MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span,
                                                 CompactEntry* merged) const {
-  CompactEntry of_last[Line::kMostSlots];
-  CompactEntry of_into[Line::kMostSlots];
-  const int last_count = UnpackAt(last, span, of_last);
-  const int into_count = UnpackAt(into, span, of_into);
-  for (int i = 0; i < last_count; ++i) of_last[i].from_last = true;
+  CompactEntry of[2][Line::kMostSlots];
+  int counts[2];
+  // Loops of two, here and below, since all that is called is compiled into them.
+  for (const bool is_last : {false, true}) {
+    counts[is_last] = UnpackAt(is_last ? last : into, span, of[is_last]);
+    for (int i = 0; i < counts[is_last]; ++i) of[is_last][i].from_last = is_last;
+  }
   const auto is_older = [](const CompactEntry& x, const CompactEntry& y) { return x.epoch < y.epoch; };
-  std::merge(of_into, of_into + into_count, of_last, of_last + last_count, merged, is_older);
-  return into_count + last_count;
+  std::merge(of[0], of[0] + counts[0], of[1], of[1] + counts[1], merged, is_older);
+  return counts[0] + counts[1];
 }
 
 template <typename Tag, typename Processor>
@@ -195,30 +95,33 @@ int CompactTable<Tag, Processor>::Merge(const CompactSpan& span) {
     const uint64_t last = lines_ - 1;
     const uint64_t before = lines_;
     const uint64_t into = last - std::bit_floor(last);
-    if (Line::Live(LineAt(last), span) + Line::Live(LineAt(into), span) == 0) {
-      Resize(last);
-      PackAt(into, span, nullptr, 0);
-      return 1;
-    }
     CompactEntry entries[2 * Line::kMostSlots];
     int count = MergedEntries(last, into, span, entries);
+    const bool is_empty = count == 0;
     Resize(last);
     // A line that is full at once would overflow with its next entry.
     const int wanted = FormatOf(into).slots - 1;
     int moved = 0;
     count = MoveAway(entries, count, wanted, span, &moved);
-    if (count <= wanted) {
+    const bool fits = count <= wanted;
+    CompactEntry of_last[Line::kMostSlots];
+    int last_count = 0;
+    if (fits) {
       NoteRises(entries, count, into);
-      PackAt(into, span, entries, count);
-      return 4 + 4 * moved;
+    } else {
+      // Back to two lines, without the moved entries.
+      Resize(before);
+      int into_count = 0;
+      for (int i = 0; i < count; ++i) {
+        (entries[i].from_last ? of_last[last_count++] : entries[into_count++]) = entries[i];
+      }
+      count = into_count;
     }
-    // Back to two lines, without the moved entries.
-    Resize(before);
-    const auto middle = std::stable_partition(entries, entries + count,
-                                              [](const CompactEntry& entry) { return !entry.from_last; });
-    PackAt(into, span, entries, static_cast<int>(middle - entries));
-    PackAt(last, span, middle, static_cast<int>(entries + count - middle));
-    return 0;
+    for (int line = 0; line < (fits ? 1 : 2); ++line) {
+      PackAt(line == 0 ? into : last, span, line == 0 ? entries : of_last, line == 0 ? count : last_count);
+    }
+    if (!fits) return 0;
+    return is_empty ? 1 : 4 + 4 * moved;
   });
 }
 
@@ -374,8 +277,11 @@ typename CompactTable<Tag, Processor>::Renewal CompactTable<Tag, Processor>::Ren
   }
   return Processor::RunWhole([&, this ]() __attribute__((always_inline)) {
     const Tag tag = Line::TagOf(id.b);
-    const Renewal in_first = RenewIn(id.a, tag, span, epoch);
-    return in_first != Renewal::kNone ? in_first : RenewIn(id.a ^ Turn(tag), tag, span, epoch);
+    for (const uint64_t address : {id.a, id.a ^ Turn(tag)}) {
+      const Renewal renewal = RenewIn(address, tag, span, epoch);
+      if (renewal != Renewal::kNone) return renewal;
+    }
+    return Renewal::kNone;
   });
 }
 
@@ -415,23 +321,42 @@ void CompactTable<Tag, Processor>::SweepStamps(const CompactSpan& span) {
   });
 }
 
+// All entries of the mask are looked at, also those of epochs that are dead now: stamps come round.
 template <typename Tag, typename Processor>
-void CompactTable<Tag, Processor>::GiveBack(int64_t most_bytes) {
-  if (!HasExcess()) return;
-  const int64_t needed = BytesToTake(static_cast<int64_t>(lines_) * kCompactLineBytes);
-  int64_t kept = std::max(needed, LineMemory::WholePagesFor(memory_.bytes() - most_bytes));
-  if (memory_.bytes() > kCompactHugeFrom) {
-    kept = std::max(
-        needed, std::min(kept, (memory_.bytes() - 1) / LineMemory::kChunkBytes * LineMemory::kChunkBytes));
+bool CompactTable<Tag, Processor>::IsSound(uint64_t index) const {
+  const CompactFormat& format = FormatOf(index);
+  const uint8_t* const line = LineAt(index);
+  const CompactMeta meta = Line::MetaOf(line);
+  const int entries = std::popcount(meta.mask);
+  if (entries > format.slots || meta.head >= format.slots) return false;
+  if (static_cast<int>(std::bit_width(meta.mask)) > Line::kEpochsBefore + entries) return false;
+  for (int i = 0; i < entries; ++i) {
+    const int slot = (static_cast<int>(meta.head) + i) % format.slots;
+    const uint64_t field = Line::GetField(line, format, slot);
+    if (field == 0 || LevelOf(index) + static_cast<int>(std::bit_width(field)) - 1 > 64) return false;
   }
-  memory_.Shrink(kept);
+  return true;
 }
 
-template class CompactTable<uint8_t, AnyProcessor>;
-template class CompactTable<uint16_t, AnyProcessor>;
-#if defined(__x86_64__)
-template class CompactTable<uint8_t, Avx2Processor>;
-template class CompactTable<uint16_t, Avx2Processor>;
-#endif
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::CheckLines(const CompactSpan& span, CompactHeld* held) const {
+  *held = CompactHeld();
+  CompactEntry entries[Line::kMostSlots];
+  for (uint64_t index = 0; index < lines_; ++index) {
+    if (!IsSound(index)) return false;
+    const int count = UnpackAt(index, span, entries);
+    for (int i = 0; i < count; ++i) {
+      held->ids_of_newest += entries[i].epoch == span.newest ? 1 : 0;
+      held->fpp[static_cast<size_t>(entries[i].epoch - span.oldest)] +=
+          std::ldexp(1.0, 1 - entries[i].known - Line::kTagBits);
+    }
+  }
+  for (int i = 0; i < stashed_; ++i) {
+    held->ids_of_newest += stash_[static_cast<size_t>(i)].epoch == span.newest ? 1 : 0;
+  }
+  return true;
+}
 
 }  // namespace lethe
+
+#endif  // LETHE_SRC_FILTER_COMPACT_TABLE_CODE_H_

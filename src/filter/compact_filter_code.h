@@ -1,0 +1,163 @@
+// The code of compact filters, as templates of the tag and the processor: compact_filter.cc and
+// compact_filter_portable.cc compile it.
+#ifndef LETHE_SRC_FILTER_COMPACT_FILTER_CODE_H_
+#define LETHE_SRC_FILTER_COMPACT_FILTER_CODE_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "src/filter/compact_control.h"
+#include "src/filter/compact_filter.h"
+#include "src/filter/compact_formats.h"
+#include "src/filter/compact_table_code.h"
+#include "src/filter/each_id.h"
+#include "src/memory/line_memory.h"
+#include "src/memory/reservation.h"
+
+namespace lethe {
+
+// Invariant and thread safety are those of CompactControl.
+template <typename Tag, typename Processor>
+class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, CompactControl> {
+ public:
+  CompactFilter(const FilterOptions& options, const CompactFormats& formats, LineMemory memory,
+                Reservation own)
+      : Base(options, std::move(own)), table_(formats, std::move(memory)) {
+    Base::Control(&table_);
+  }
+
+  static int64_t OwnBytes() { return sizeof(CompactFilter) + Base::HeapBytes(); }
+
+  void AdvanceTo(int64_t stream_time_ms) override {
+    if (stream_time_ms <= epochs_.now_ms()) return;
+    const int64_t before_ms = epochs_.now_ms();
+    if (epochs_.AdvanceTo(stream_time_ms)) NoteForgotten();
+    if (__builtin_expect(HasWork(), 0)) DoWork(Base::LinesDue(epochs_.now_ms(), before_ms));
+  }
+
+ private:
+  using Base = EachIdFilter<CompactFilter, CompactControl>;
+  friend Base;
+  using Base::epochs_;
+
+  template <typename Loop>
+  static void Run(const Loop& loop) {
+    Processor::Run(loop);
+  }
+  [[gnu::always_inline]] void PrefetchId(IdHash id) const { table_.Prefetch(id); }
+
+  [[gnu::always_inline]] bool ContainsId(IdHash id) const {
+    return table_.Look(id, epochs_.span()).contained;
+  }
+
+  [[gnu::always_inline]] bool TestAndInsertId(IdHash id) {
+    const CompactFound found = table_.Look(id, epochs_.span());
+    if (found.contained) return true;
+    if (__builtin_expect(BeginEpochIfDue() || epochs_.ids() >= Base::limit_ids_, 0)) {
+      AddLater(id);
+    } else {
+      Add(id, found);
+    }
+    return false;
+  }
+
+  [[gnu::always_inline]] void InsertId(IdHash id) {
+    BeginEpochIfDue();
+    const CompactFound found = table_.Look(id, epochs_.span());
+    if (found.contained) {
+      int64_t epoch = 0;
+      switch (table_.Renew(id, epochs_.span(), &epoch)) {
+        case CompactTable<Tag, Processor>::Renewal::kIsNewest:
+          return epochs_.Touch();
+        case CompactTable<Tag, Processor>::Renewal::kMoved:
+          return epochs_.Renew(epoch);
+        case CompactTable<Tag, Processor>::Renewal::kNone:
+          break;
+      }
+    }
+    if (__builtin_expect(epochs_.ids() >= Base::limit_ids_, 0)) return AddLater(id);
+    Add(id, found);
+  }
+
+  // For lines that have changed since they were looked at, or that must make room.
+  [[gnu::noinline]] void AddLater(IdHash id) {
+    Processor::Leave();
+    Base::MakeRoom();
+    Add(id, table_.Look(id, epochs_.span()));
+  }
+
+  [[gnu::always_inline]] void Add(IdHash id, const CompactFound& found) {
+    if (__builtin_expect(!table_.Append(id, found, epochs_.span()), 0)) AddToFullLines(id);
+    epochs_.Add();
+    ++Base::inserts_;
+    if (__builtin_expect(HasWork(), 0)) DoWork(0);
+  }
+
+  [[gnu::noinline]] void AddToFullLines(IdHash id) {
+    Processor::Leave();
+    Base::NotePressure();
+    while (!table_.Squeeze(id, epochs_.span())) {
+      if (!Base::SweepAtLimit()) Base::ForgetAtLimit();
+    }
+  }
+
+  bool BeginEpochIfDue() {
+    if (__builtin_expect(!epochs_.BeginIfDue(Base::most_ids_in_epoch_), 1)) return false;
+    BeginEpoch();
+    return true;
+  }
+
+  bool HasWork() const {
+    return epochs_.ids() > Base::grow_over_ids_ || epochs_.ids() < Base::shrink_under_ids_ ||
+           table_.stashed() > 0 || table_.HasExcess() || table_.IsSweeping();
+  }
+
+  // What a loop calls now and then.
+  [[gnu::noinline]] void BeginEpoch() {
+    Processor::Leave();
+    Base::NoteEpoch();
+  }
+  [[gnu::noinline]] void NoteForgotten() {
+    Processor::Leave();
+    Base::merge_failed_at_ = INT64_MAX;
+    Base::NoteSize();
+  }
+  [[gnu::noinline]] void DoWork(int64_t lines_due) {
+    Processor::Leave();
+    Base::Work(lines_due);
+  }
+
+  CompactTable<Tag, Processor> table_;
+};
+
+template <typename Tag, typename Processor>
+absl::StatusOr<std::unique_ptr<Filter>> MakeCompactFilter(const FilterOptions& options,
+                                                          const CompactFormats& formats) {
+  absl::StatusOr<LineMemory> memory = LineMemory::Create(
+      options.memory, kCompactLineBytes << kCompactLeastLevel, LineMemory::kFirstRoomBytes, kCompactHugeFrom);
+  if (!memory.ok()) return memory.status();
+  Reservation own(options.memory);
+  if (!own.Grow(CompactFilter<Tag, Processor>::OwnBytes())) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the memory limit of ", options.memory->limit_bytes(),
+                     " bytes has no room for a filter: raise it, or open fewer partitions"));
+  }
+  return std::make_unique<CompactFilter<Tag, Processor>>(options, formats, *std::move(memory),
+                                                         std::move(own));
+}
+
+// A filter whose code is for one processor.
+template <typename Processor>
+absl::StatusOr<std::unique_ptr<Filter>> NewCompactFilterFor(const FilterOptions& options) {
+  const CompactFormats formats = CompactFormatsFor(options.target_fpp);
+  return formats.wide ? MakeCompactFilter<uint16_t, Processor>(options, formats)
+                      : MakeCompactFilter<uint8_t, Processor>(options, formats);
+}
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_FILTER_COMPACT_FILTER_CODE_H_

@@ -1,0 +1,161 @@
+// The lines of a compact filter, whatever their tags are: how many there are, where they lie, and how wide
+// their fingerprints are.
+#ifndef LETHE_SRC_FILTER_COMPACT_LINES_H_
+#define LETHE_SRC_FILTER_COMPACT_LINES_H_
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "src/filter/compact_copy.h"
+#include "src/filter/compact_formats.h"
+#include "src/filter/compact_line.h"
+#include "src/memory/line_memory.h"
+#include "src/snapshot/fields.h"
+
+namespace lethe {
+
+// What lines hold: ids of the newest epoch, and the sums of their entries' rates by epoch, the oldest first.
+struct CompactHeld {
+  int64_t ids_of_newest = 0;
+  std::array<double, kCompactMostEpochs> fpp = {};
+};
+
+// What a CompactTable is to those that do not know its tags and its processor; what is the same for all is
+// here, and so there once. Invariant: there is memory for the lines. Thread safety: none; const methods may
+// run together.
+class CompactLines {
+ public:
+  // More ids in the stash would slow lookups down. It is nearly always empty: while splits had memory, no run
+  // stashed more than 9.
+  static constexpr int kMostStashed = 32;
+
+  // Makes the table larger by a line. False if it has no memory for it (or, as good as never, if a line's
+  // entries have no place). The first line of a doubling decides for all of it how many slots each of the two
+  // has that a line becomes.
+  virtual bool Split(const CompactSpan& span, int slots) = 0;
+  bool BeginsDoubling() const { return split_ == 0; }
+  // Makes it smaller by a line. Returns a measure of the work done, or 0 if the lines have no room for the
+  // entries now.
+  virtual int Merge(const CompactSpan& span) = 0;
+  // Tries to put up to four stashed ids into their lines.
+  virtual void DrainStash(const CompactSpan& span) = 0;
+  // Begins to give all lines more slots, or as many: those that are not split, and those that are. Their
+  // fingerprints become narrower. False if there is nothing to do. Not while one is under way.
+  bool BeginSweep(int slots, int split_slots);
+  bool IsSweeping() const { return sweeping_; }
+  // Goes on with it for so many lines. Not during a copy.
+  virtual void Sweep(const CompactSpan& span, int64_t lines) = 0;
+  // Renews a part of the lines, in turn: so many that no stamp in a line comes round again.
+  virtual void SweepStamps(const CompactSpan& span) = 0;
+
+  // Gives memory back that the lines do not need, up to `most_bytes` of it or a huge page.
+  void GiveBack(int64_t most_bytes);
+  bool HasExcess() const { return memory_.bytes() > keep_bytes_; }
+
+  // Snapshots. While a copy is made, Merge, Sweep and GiveBack must not be called.
+  std::shared_ptr<CompactCopy> BeginCopy();
+  bool IsBeingCopied() const { return !copy_.expired(); }
+  absl::Span<const char> memory() const {
+    return {static_cast<const char*>(memory_.data()), static_cast<size_t>(lines_ * kCompactLineBytes)};
+  }
+  void Save(const CompactSpan& span, FieldWriter* fields) const;
+  // Returns the number of lines; 0 if the fields are wrong.
+  int64_t Restore(const CompactSpan& span, FieldReader* fields);
+  // Takes the memory for so many lines, and `memory_bytes` at least. False if it is not there.
+  bool MakeRoomFor(int64_t lines, int64_t memory_bytes);
+  // Whether a table can have made the lines. Sums up their contents.
+  virtual bool CheckLines(const CompactSpan& span, CompactHeld* held) const = 0;
+
+  // Of the line that an address chooses (CompactLine::SumOfRates).
+  virtual double SumOfRates(uint64_t address, const CompactSpan& span) const = 0;
+  void PrefetchLine(uint64_t address) const { __builtin_prefetch(LineAt(IndexOf(address))); }
+
+  int64_t lines() const { return static_cast<int64_t>(lines_); }
+  int64_t slots() const { return slots_; }
+  int level() const { return level_; }
+  int fingerprint_bits() const { return formats_.bits_of(regions_[0]); }  // of lines that are not split
+  // Of lines that are not split, and of those that are; while it sweeps, what they will have.
+  int slots_of(bool split) const { return slots_of_[sweeping_ ? 1 : 0][split ? 1 : 0]; }
+  double split_part() const { return std::ldexp(static_cast<double>(split_), -level_); }
+  // The mean rate of new entries (CompactFormats::RateOf), by the slots of the lines.
+  double entry_rate() const { return entry_rate_; }
+  int stashed() const { return stashed_; }
+  // By how much the rates of each epoch's entries have risen since they were inserted, or restored: a line of
+  // a lower level, or with narrower fingerprints, holds fewer of the bits that are known of an entry.
+  const CompactRates& risen() const { return risen_; }
+  int64_t memory_bytes() const { return memory_.bytes(); }
+  const CompactFormats& formats() const { return formats_; }
+
+ protected:
+  struct Stashed {
+    uint64_t address;
+    int64_t epoch;
+    uint16_t tag;
+  };
+
+  // `memory` has room for the first lines, which are zero.
+  CompactLines(const CompactFormats& formats, LineMemory memory);
+  ~CompactLines() = default;
+
+  uint8_t* LineAt(uint64_t index) const {
+    return static_cast<uint8_t*>(memory_.data()) + index * kCompactLineBytes;
+  }
+  uint64_t IndexOf(uint64_t address) const {
+    const uint64_t index = address & (2 * low_mask_ + 1);
+    return index >= lines_ ? index & low_mask_ : index;
+  }
+  bool IsSplit(uint64_t index) const { return (index & low_mask_) < split_; }
+  int LevelOf(uint64_t index) const { return level_ + (IsSplit(index) ? 1 : 0); }
+  const CompactFormat& FormatOf(uint64_t index) const {
+    return regions_[(index < swept_lines_ ? 2U : 0U) + (IsSplit(index) ? 1U : 0U)];
+  }
+  // Before line `index` loses an entry, or renews one.
+  void KeepForCopy(uint64_t index) {
+    if (__builtin_expect(!copy_.expired(), 0)) Keep(index);
+  }
+  [[gnu::noinline]] void Keep(uint64_t index) {
+    if (const std::shared_ptr<CompactCopy> copy = copy_.lock()) copy->Keep(index, LineAt(index));
+  }
+
+  // From one line more or less than now.
+  void Resize(uint64_t lines);
+  void EndSweep();
+  void CountSlots();
+  [[gnu::noinline]] bool HasMemoryFor(int64_t needed);
+
+  const CompactFormats formats_;
+  LineMemory memory_;
+  uint64_t lines_ = 0;
+  uint64_t low_mask_ = 0;  // 2^level_ - 1
+  uint64_t split_ = 0;     // lines below it, and from 2^level_ on, are of level_ + 1
+  int level_ = 0;
+  int64_t slots_ = 0;
+  double entry_rate_ = 0;
+  int64_t keep_bytes_ = 0;
+  uint64_t swept_ = 0;
+  // Lines below swept_lines_ have the slots of the second pair, the others of the first; of a pair, split
+  // lines have the second. If no line is split, that is not used.
+  std::array<std::array<int, 2>, 2> slots_of_ = {};
+  std::array<CompactFormat, 4> regions_ = {};
+  std::array<double, 4> rates_ = {};
+  int rate_level_ = -1;  // for which the two above are
+  bool sweeping_ = false;
+  uint64_t swept_lines_ = 0;
+  int next_stashed_ = 0;
+  int stashed_ = 0;
+  std::array<Stashed, kMostStashed> stash_;
+  CompactRates risen_ = {};
+  std::weak_ptr<CompactCopy> copy_;
+
+ private:
+  void SetLines(uint64_t lines);
+  template <typename Self, typename Fields>
+  static void TransferFields(Self& self, int64_t& lines, const CompactSpan& span, Fields& fields);
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_FILTER_COMPACT_LINES_H_
