@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/support/kafka_broker.h"
+#include "tests/support/kafka_client.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::kafka {
@@ -206,6 +207,40 @@ TEST_F(OutputTest, AtLeastOnceDroppingUnacknowledgedRecordsLosesNoLaterOne) {
   ASSERT_TRUE(
       test::WaitUntil([&] { return output.Poll() == Failure::kNone && Size() == 3; }, absl::Minutes(1)));
   EXPECT_EQ(Values(), (std::vector<std::string>{"first", "given up", "second"}));
+}
+
+// The broker writes the offsets of one request as one batch.
+TEST(OffsetsTest, OfThousandsOfPartitionsAreMoreThanOneBatch) {
+  test::KafkaBrokerOptions broker_options;
+  broker_options.properties = {{"message.max.bytes", "300000"}};  // also of the offsets topic
+  const auto broker = test::KafkaBroker::Start(broker_options);
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  constexpr int32_t kPartitions = 100;
+  const auto client = test::KafkaClient::Connect((*broker)->bootstrap());
+  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_TRUE((*client)->CreateTopic("input", kPartitions).ok());
+  DaemonOptions options;
+  options.brokers = (*broker)->bootstrap();
+  options.group = "group";
+  options.instance = "test";
+  options.input = "input";
+  options.output = "output";
+  Flows flows;
+  flows.Add(std::make_unique<Flow>(options, nullptr));
+  const StopFlag stop;
+  WorkerState state(0, stop);
+  Consumer consumer(options, flows, 0);
+  ASSERT_TRUE(consumer.Open().ok());
+  consumer.TakeGeneration();  // of a group that it has not joined: the broker takes commits all the same
+  Output output(options, flows, state, consumer);
+  ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
+  std::vector<Position> positions;
+  const std::string metadata(3'900, 'm');
+  for (int32_t partition = 0; partition < kPartitions; ++partition) {
+    positions.push_back({{0, partition}, 0, metadata});
+  }
+  ASSERT_TRUE(output.Begin().ok());
+  EXPECT_EQ(output.Commit(positions), Outcome::kCommitted) << output.report().last_error;
 }
 
 // Also where brokers make every topic that a producer writes to, with their number of partitions, and not
