@@ -26,28 +26,29 @@ class BrokerCluster final : public Cluster {
   BrokerCluster(const DaemonOptions& options, const Flows& flows, const Consumer& consumer)
       : options_(options), flows_(flows), consumer_(consumer) {}
 
-  absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic,
-                                                         int32_t partitions) override;
-  absl::StatusOr<LogState> Log(const std::string& topic, int32_t partition) override;
-  absl::StatusOr<absl::Time> TimeAt(const std::string& topic, int32_t partition, int64_t offset) override;
-  absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override;
+  ByTopic<CommittedOffsets> AskCommitted(const std::map<std::string, int32_t>& partitions) override;
+  ByTopic<Logs> AskLogs(const std::map<std::string, std::vector<int32_t>>& partitions) override;
+  absl::StatusOr<std::vector<absl::Time>> AskTimes(const std::vector<LogPlace>& places) override;
+  ByTopic<int32_t> CountPartitions(const std::vector<std::string>& topics) override;
   // Only since librdkafka 2.3.
-  std::string TopicId(const std::string& topic) override;
+  std::map<std::string, std::string> TopicIds(const std::vector<std::string>& topics) override;
   absl::Status ReadTotals(const std::string& topic, const std::vector<int32_t>& partitions,
                           const std::function<void(const InputRecord&)>& see, const GoOn& go_on) override;
 
  private:
   // The consumer's connection answers in order: a question waits for the fetch before it, up to half a second
-  // where nothing is written. With many topics that would be all of the worker's time, so another client asks
-  // about each. Null: there is none.
+  // where nothing is written. With many topics the worker would wait again and again, so another client asks.
+  // Null: there is none.
   rd_kafka_t* AskingClient();
+  // Of several topics, by the client that asks.
+  ByTopic<TopicShape> AskShapes(const std::vector<std::string>& topics);
 
   const DaemonOptions& options_;
   const Flows& flows_;
   const Consumer& consumer_;
-  ClientErrors errors_;
   ClientPtr asking_;
-  std::map<std::string, int32_t> counts_;  // of partitions, as last counted
+  std::map<std::string, TopicPtr> handles_;  // of that client: of the topics that it is asked for
+  std::map<std::string, int32_t> counts_;    // of partitions, as last counted
 };
 
 }  // namespace lethe::kafka

@@ -61,6 +61,7 @@ class Phases {
   void PassOver(Task& task, int64_t end);
 
   WorkerState& state_;
+  const Flows& all_flows_;
   Source& source_;
   LaneFlows& flows_;
   HeldPartitions& held_;

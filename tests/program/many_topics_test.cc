@@ -274,5 +274,67 @@ TEST_F(ManyTopicsTest, ASlowOutputFillsLittleOfATransaction) {
   }
 }
 
+TEST_F(ManyTopicsTest, AnAssignmentAsksOfAllTopicsAtOnceAndCommitsTheirStartTogether) {
+  Send({0, 0}, {"a"});
+  Send({1, 1}, {"a"});
+  const auto life = Start();
+  ASSERT_TRUE(life->worker.Open().ok());
+  life->worker.ownership().Assign({At(0, 0), At(0, 1), At(1, 0), At(1, 1)});
+  EXPECT_EQ(life->sink.commits, 1);
+  EXPECT_EQ(life->answers.questions, 3) << "committed offsets, those of the other scope, and the logs";
+  EXPECT_EQ(cluster_.committed.size(), 4u);
+  for (const auto& [id, task] : life->tasks) EXPECT_EQ(task->phase, Phase::kActive) << task->Name();
+  life->answers.questions = 0;
+  life->worker.Step();
+  EXPECT_EQ(life->answers.questions, 1) << "the number of partitions of all topics";
+}
+
+TEST_F(ManyTopicsTest, TheTimesOfShortLogsAreAskedForTogether) {
+  for (const At partition : {At(0, 0), At(0, 1), At(1, 0)}) Send(partition, {"a", "b"});
+  {
+    const auto life = Start();
+    for (const At partition : {At(0, 0), At(0, 1), At(1, 0)}) life->Assign(partition);
+    ASSERT_TRUE(life->Run().ok());
+  }
+  for (const At partition : {At(0, 0), At(0, 1), At(1, 0)}) cluster_.DeleteBefore(partition, 1);
+  const auto life = Start();
+  life->worker.ownership().Assign({At(0, 0), At(0, 1), At(1, 0)});
+  EXPECT_EQ(life->answers.questions, 4);
+  for (const auto& [id, task] : life->tasks) {
+    EXPECT_EQ(task->phase, Phase::kRestoring) << task->Name();
+    EXPECT_EQ(task->covered_since, absl::InfinitePast()) << "the log reaches back over the horizon";
+  }
+}
+
+TEST_F(ManyTopicsTest, ATopicWithoutAnAnswerStopsAloneUntilThereIsOne) {
+  Send({0, 0}, {"a"});
+  const auto life = Start();
+  life->answers.bad_topics["clicks"] = absl::NotFoundError("clicks does not exist");
+  life->worker.ownership().Assign({At(0, 0), At(1, 0)});
+  EXPECT_TRUE(life->state.fatal.ok());
+  EXPECT_EQ(life->tasks.at({0, 0})->phase, Phase::kActive);
+  EXPECT_EQ(life->tasks.at({1, 0})->phase, Phase::kFailed);
+  EXPECT_FALSE(life->source.positions.contains({1, 0}));
+  life->worker.ownership().LookForAnswers();
+  EXPECT_FALSE(life->worker.ownership().TakeRejoin());
+  life->answers.bad_topics.clear();
+  life->worker.ownership().LookForAnswers();
+  EXPECT_TRUE(life->worker.ownership().TakeRejoin());
+}
+
+TEST_F(ManyTopicsTest, ATopicThatIsDeletedBeforeItsStartIsCommittedStopsAlone) {
+  Send({0, 0}, {"a"});
+  const auto life = Start();
+  life->sink.fail_commits = 1;
+  life->sink.on_commit = [&] { life->answers.bad_topics["clicks"] = absl::NotFoundError("no such topic"); };
+  life->worker.ownership().Assign({At(0, 0), At(1, 0), At(1, 1)});
+  EXPECT_TRUE(life->state.fatal.ok());
+  EXPECT_EQ(life->tasks.at({0, 0})->phase, Phase::kActive);
+  EXPECT_EQ(life->tasks.at({1, 0})->phase, Phase::kFailed);
+  EXPECT_EQ(life->tasks.at({1, 1})->phase, Phase::kFailed);
+  EXPECT_TRUE(cluster_.committed.contains({0, 0}));
+  EXPECT_FALSE(cluster_.committed.contains({1, 0}));
+}
+
 }  // namespace
 }  // namespace lethe

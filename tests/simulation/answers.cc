@@ -15,46 +15,80 @@ absl::Status Away() { return absl::UnavailableError("no broker answers"); }
 
 }  // namespace
 
-absl::StatusOr<std::vector<CommittedOffset>> Answers::Committed(const std::string& topic, int32_t count) {
+ByTopic<Cluster::CommittedOffsets> Answers::AskCommitted(const std::map<std::string, int32_t>& counts) {
   thread_.Pass();
-  if (is_away()) return Away();
-  auto committed = group_.Committed(topic, count);
-  thread_.Pass();
-  return committed;
-}
-
-absl::StatusOr<LogState> Answers::Log(const std::string& topic, int32_t partition) {
-  thread_.Pass();
-  if (is_away()) return Away();
-  const auto* const log = broker_.FindLog(topic, partition);
-  if (log == nullptr) return absl::NotFoundError("no such partition");
-  return LogState{log->start(), log->stable_end()};
-}
-
-absl::StatusOr<absl::Time> Answers::TimeAt(const std::string& topic, int32_t partition, int64_t offset) {
-  thread_.Pass();
-  if (is_away()) return Away();
-  const auto* const log = broker_.FindLog(topic, partition);
-  if (log == nullptr) return absl::NotFoundError("no such partition");
-  for (int64_t at = std::max(offset, log->start()); at < log->stable_end(); ++at) {
-    if (log->at(at).kind == Entry::Kind::kRecord) {
-      return absl::FromUnixMillis(log->at(at).record.timestamp_ms);
+  ByTopic<CommittedOffsets> answers;
+  for (const auto& [topic, count] : counts) {
+    if (is_away()) {
+      answers.emplace(topic, Away());
+    } else {
+      answers.emplace(topic, group_.Committed(topic, count));
     }
   }
-  return absl::InfiniteFuture();
+  thread_.Pass();
+  return answers;
 }
 
-absl::StatusOr<int32_t> Answers::CountPartitions(const std::string& topic) {
+ByTopic<Cluster::Logs> Answers::AskLogs(const std::map<std::string, std::vector<int32_t>>& partitions) {
+  thread_.Pass();
+  ByTopic<Logs> answers;
+  for (const auto& [name, of_topic] : partitions) answers.emplace(name, LogsOf(name, of_topic));
+  return answers;
+}
+
+absl::StatusOr<Cluster::Logs> Answers::LogsOf(const std::string& name,
+                                              const std::vector<int32_t>& partitions) const {
+  if (is_away()) return Away();
+  Logs logs;
+  for (const int32_t partition : partitions) {
+    const auto* const log = broker_.FindLog(name, partition);
+    if (log == nullptr) return absl::NotFoundError("no such partition");
+    logs[partition] = {log->start(), log->stable_end()};
+  }
+  return logs;
+}
+
+absl::StatusOr<std::vector<absl::Time>> Answers::AskTimes(const std::vector<LogPlace>& places) {
   thread_.Pass();
   if (is_away()) return Away();
-  if (broker_.Find(topic) == nullptr) return absl::NotFoundError("no such topic");
-  return broker_.CountPartitions(topic);
+  std::vector<absl::Time> times;
+  for (const LogPlace& place : places) {
+    const auto* const log = broker_.FindLog(place.topic, place.partition);
+    if (log == nullptr) return absl::NotFoundError("no such partition");
+    absl::Time& time = times.emplace_back(absl::InfiniteFuture());
+    for (int64_t at = std::max(place.offset, log->start()); at < log->stable_end(); ++at) {
+      if (log->at(at).kind != Entry::Kind::kRecord) continue;
+      time = absl::FromUnixMillis(log->at(at).record.timestamp_ms);
+      break;
+    }
+  }
+  return times;
 }
 
-std::string Answers::TopicId(const std::string& name) {
+ByTopic<int32_t> Answers::CountPartitions(const std::vector<std::string>& topics) {
   thread_.Pass();
-  const Topic* const topic = is_away() ? nullptr : broker_.Find(name);
-  return topic == nullptr ? "" : topic->id;
+  ByTopic<int32_t> counts;
+  for (const std::string& topic : topics) {
+    if (is_away()) {
+      counts.emplace(topic, Away());
+    } else if (broker_.Find(topic) == nullptr) {
+      counts.emplace(topic, absl::NotFoundError("no such topic"));
+    } else {
+      counts.emplace(topic, broker_.CountPartitions(topic));
+    }
+  }
+  return counts;
+}
+
+std::map<std::string, std::string> Answers::TopicIds(const std::vector<std::string>& topics) {
+  thread_.Pass();
+  std::map<std::string, std::string> ids;
+  if (is_away()) return ids;
+  for (const std::string& name : topics) {
+    const Topic* const topic = broker_.Find(name);
+    ids[name] = topic == nullptr ? "" : topic->id;
+  }
+  return ids;
 }
 
 absl::Status Answers::ReadTotals(const std::string& topic, const std::vector<int32_t>& partitions,

@@ -2,6 +2,7 @@
 #ifndef LETHE_TESTS_SIMULATION_ANSWERS_H_
 #define LETHE_TESTS_SIMULATION_ANSWERS_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,15 +18,16 @@ class Answers final : public Cluster {
   Answers(Broker& broker, Group& group, const Connection& connection, Thread& thread)
       : broker_(broker), group_(group), connection_(connection), thread_(thread) {}
 
-  absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) override;
-  absl::StatusOr<LogState> Log(const std::string& topic, int32_t partition) override;
-  absl::StatusOr<absl::Time> TimeAt(const std::string& topic, int32_t partition, int64_t offset) override;
-  absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override;
-  std::string TopicId(const std::string& topic) override;
+  ByTopic<CommittedOffsets> AskCommitted(const std::map<std::string, int32_t>& counts) override;
+  ByTopic<Logs> AskLogs(const std::map<std::string, std::vector<int32_t>>& partitions) override;
+  absl::StatusOr<std::vector<absl::Time>> AskTimes(const std::vector<LogPlace>& places) override;
+  ByTopic<int32_t> CountPartitions(const std::vector<std::string>& topics) override;
+  std::map<std::string, std::string> TopicIds(const std::vector<std::string>& topics) override;
   absl::Status ReadTotals(const std::string& topic, const std::vector<int32_t>& partitions,
                           const std::function<void(const InputRecord&)>& see, const GoOn& go_on) override;
 
  private:
+  absl::StatusOr<Logs> LogsOf(const std::string& name, const std::vector<int32_t>& partitions) const;
   bool is_away() const { return broker_.is_away() || !connection_.is_up(); }
 
   Broker& broker_;

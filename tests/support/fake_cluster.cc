@@ -168,30 +168,73 @@ void FakeSource::Reassign(const Task& task, const Tasks& /*all*/) {
   at_end_.erase(task.id);
 }
 
-absl::StatusOr<std::vector<CommittedOffset>> FakeAnswers::Committed(const std::string& topic, int32_t count) {
-  std::vector<CommittedOffset> offsets(static_cast<size_t>(count));
-  const Flow* const flow = flows_.Find(topic);
-  if (flow == nullptr) return offsets;
-  for (const auto& [at, position] : cluster_.committed) {
-    if (at.flow != flow->number || at.partition >= count) continue;
-    offsets[static_cast<size_t>(at.partition)] = {position.offset, position.metadata};
+ByTopic<Cluster::CommittedOffsets> FakeAnswers::AskCommitted(const std::map<std::string, int32_t>& counts) {
+  ++questions;
+  ByTopic<CommittedOffsets> answers;
+  for (const auto& [topic, count] : counts) {
+    CommittedOffsets offsets(static_cast<size_t>(count));
+    if (const Flow* const flow = flows_.Find(topic); flow != nullptr) {
+      for (const auto& [at, position] : cluster_.committed) {
+        if (at.flow != flow->number || at.partition >= count) continue;
+        offsets[static_cast<size_t>(at.partition)] = {position.offset, position.metadata};
+      }
+    }
+    answers.emplace(topic, std::move(offsets));
   }
-  return offsets;
+  return answers;
 }
 
-absl::StatusOr<LogState> FakeAnswers::Log(const std::string& topic, int32_t partition) {
-  const FakeCluster::Log& log = LogOf(topic, partition);
-  return LogState{log.start, log.end()};
+ByTopic<Cluster::Logs> FakeAnswers::AskLogs(const std::map<std::string, std::vector<int32_t>>& of) {
+  ++questions;
+  ByTopic<Logs> answers;
+  for (const auto& [topic, of_topic] : of) {
+    if (absl::Status bad = StatusOf(topic); !bad.ok()) {
+      answers.emplace(topic, bad);
+      continue;
+    }
+    Logs logs;
+    for (const int32_t partition : of_topic) {
+      const FakeCluster::Log& log = LogOf(topic, partition);
+      logs[partition] = {log.start, log.end()};
+    }
+    answers.emplace(topic, std::move(logs));
+  }
+  return answers;
 }
 
-absl::StatusOr<absl::Time> FakeAnswers::TimeAt(const std::string& topic, int32_t partition, int64_t offset) {
-  const FakeCluster::Log& log = LogOf(topic, partition);
-  for (int64_t at = std::max(offset, log.start); at < log.end(); ++at) {
-    const FakeEntry& entry = log.entries[static_cast<size_t>(at - log.start)];
-    if (entry.kind != FakeEntry::Kind::kRecord) continue;
-    return InputRecord{.timestamp_ms = entry.record.timestamp_ms}.time();
+absl::StatusOr<std::vector<absl::Time>> FakeAnswers::AskTimes(const std::vector<LogPlace>& places) {
+  ++questions;
+  std::vector<absl::Time> times;
+  for (const LogPlace& place : places) {
+    const FakeCluster::Log& log = LogOf(place.topic, place.partition);
+    absl::Time& time = times.emplace_back(absl::InfiniteFuture());
+    for (int64_t at = std::max(place.offset, log.start); at < log.end(); ++at) {
+      const FakeEntry& entry = log.entries[static_cast<size_t>(at - log.start)];
+      if (entry.kind != FakeEntry::Kind::kRecord) continue;
+      time = InputRecord{.timestamp_ms = entry.record.timestamp_ms}.time();
+      break;
+    }
   }
-  return absl::InfiniteFuture();
+  return times;
+}
+
+ByTopic<int32_t> FakeAnswers::CountPartitions(const std::vector<std::string>& topics) {
+  ++questions;
+  ByTopic<int32_t> counts;
+  for (const std::string& topic : topics) {
+    if (absl::Status bad = StatusOf(topic); !bad.ok()) {
+      counts.emplace(topic, bad);
+    } else {
+      counts.emplace(topic, partitions);
+    }
+  }
+  return counts;
+}
+
+std::map<std::string, std::string> FakeAnswers::TopicIds(const std::vector<std::string>& topics) {
+  std::map<std::string, std::string> ids;
+  for (const std::string& topic : topics) ids[topic] = topic_id;
+  return ids;
 }
 
 absl::Status FakeAnswers::ReadTotals(const std::string& topic, const std::vector<int32_t>& of,

@@ -186,18 +186,24 @@ class FakeAnswers final : public Cluster {
   FakeAnswers(FakeCluster& cluster, const Flows& flows, int32_t of_input)
       : partitions(of_input), cluster_(cluster), flows_(flows) {}
 
-  absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) override;
-  absl::StatusOr<LogState> Log(const std::string& topic, int32_t partition) override;
-  absl::StatusOr<absl::Time> TimeAt(const std::string& topic, int32_t partition, int64_t offset) override;
-  absl::StatusOr<int32_t> CountPartitions(const std::string& /*topic*/) override { return partitions; }
-  std::string TopicId(const std::string& /*topic*/) override { return topic_id; }
+  ByTopic<CommittedOffsets> AskCommitted(const std::map<std::string, int32_t>& counts) override;
+  ByTopic<Logs> AskLogs(const std::map<std::string, std::vector<int32_t>>& of) override;
+  absl::StatusOr<std::vector<absl::Time>> AskTimes(const std::vector<LogPlace>& places) override;
+  ByTopic<int32_t> CountPartitions(const std::vector<std::string>& topics) override;
+  std::map<std::string, std::string> TopicIds(const std::vector<std::string>& topics) override;
   absl::Status ReadTotals(const std::string& topic, const std::vector<int32_t>& of,
                           const std::function<void(const InputRecord&)>& see, const GoOn& go_on) override;
 
-  int32_t partitions;    // of each input
-  std::string topic_id;  // likewise
+  int32_t partitions;                              // of each input
+  std::string topic_id;                            // likewise
+  std::map<std::string, absl::Status> bad_topics;  // the answer about each of these
+  int questions = 0;
 
  private:
+  absl::Status StatusOf(const std::string& topic) const {
+    const auto bad = bad_topics.find(topic);
+    return bad == bad_topics.end() ? absl::OkStatus() : bad->second;
+  }
   FakeCluster::Log& LogOf(const std::string& topic, int32_t partition) {
     return cluster_.logs[{flows_.Find(topic)->number, partition}];
   }

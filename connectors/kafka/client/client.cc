@@ -105,6 +105,29 @@ std::vector<std::string> PropertyNames() {
   return names;
 }
 
+using MetadataPtr = std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>>;
+
+// Of the topic; null: of all of which there are handles.
+absl::StatusOr<MetadataPtr> AskMetadata(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_ms) {
+  const rd_kafka_metadata_t* raw = nullptr;
+  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic, &raw, timeout_ms);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
+  return MetadataPtr(raw);
+}
+
+absl::StatusOr<TopicShape> ShapeIn(const rd_kafka_metadata_topic& described, const std::string& name) {
+  if (described.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ErrorStatus(described.err, absl::StrCat("topic ", name));
+  }
+  TopicShape shape{.partitions = described.partition_cnt};
+  for (int i = 0; i < described.partition_cnt; ++i) {
+    const rd_kafka_metadata_partition& partition = described.partitions[i];
+    shape.replicas = i == 0 ? partition.replica_cnt : std::min(shape.replicas, partition.replica_cnt);
+    shape.has_leaders = shape.has_leaders && partition.leader >= 0;
+  }
+  return shape;
+}
+
 }  // namespace
 
 std::string PropertyOf(rd_kafka_t* client, const char* name) {
@@ -371,22 +394,23 @@ absl::StatusOr<TopicShape> ShapeOf(rd_kafka_t* client, const std::string& name, 
   const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
   if (topic == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
-  const rd_kafka_metadata_t* raw = nullptr;
-  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, timeout_ms);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
-  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
-  if (metadata->topic_cnt != 1)
+  const auto metadata = AskMetadata(client, topic.get(), timeout_ms);
+  if (!metadata.ok()) return metadata.status();
+  if ((*metadata)->topic_cnt != 1)
     return absl::UnavailableError("the broker returned no metadata for the topic");
-  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
+  return ShapeIn((*metadata)->topics[0], name);
+}
+
+absl::StatusOr<std::map<std::string, absl::StatusOr<TopicShape>>> ShapesOfHandles(rd_kafka_t* client,
+                                                                                  int timeout_ms) {
+  const auto metadata = AskMetadata(client, nullptr, timeout_ms);
+  if (!metadata.ok()) return metadata.status();
+  std::map<std::string, absl::StatusOr<TopicShape>> shapes;
+  for (int i = 0; i < (*metadata)->topic_cnt; ++i) {
+    const rd_kafka_metadata_topic& described = (*metadata)->topics[i];
+    shapes.insert_or_assign(described.topic, ShapeIn(described, described.topic));
   }
-  const rd_kafka_metadata_topic& described = metadata->topics[0];
-  TopicShape shape{.partitions = described.partition_cnt};
-  for (int i = 0; i < described.partition_cnt; ++i) {
-    const int replicas = described.partitions[i].replica_cnt;
-    shape.replicas = i == 0 ? replicas : std::min(shape.replicas, replicas);
-  }
-  return shape;
+  return shapes;
 }
 
 absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name, int timeout_ms) {

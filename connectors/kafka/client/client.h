@@ -5,6 +5,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -150,10 +151,15 @@ EventPtr AskAdmin(rd_kafka_t* client, int timeout_ms, const std::function<void(r
 
 struct TopicShape {
   int32_t partitions = 0;
-  int replicas = 0;  // of the partition that has the fewest
+  int replicas = 0;         // of the partition that has the fewest
+  bool has_leaders = true;  // each partition has one
 };
 // Asks a broker; errors as CountPartitions.
 absl::StatusOr<TopicShape> ShapeOf(rd_kafka_t* client, const std::string& topic, int timeout_ms);
+
+// The same of all topics of which there are handles of this client, in one request. Not OK: no answer came.
+absl::StatusOr<std::map<std::string, absl::StatusOr<TopicShape>>> ShapesOfHandles(rd_kafka_t* client,
+                                                                                  int timeout_ms);
 
 // Asks a broker; the client then knows all partitions. NotFound: there is no such topic.
 absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& topic, int timeout_ms);

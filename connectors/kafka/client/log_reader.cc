@@ -10,8 +10,9 @@ namespace {
 
 constexpr int kPollMs = 100;
 constexpr absl::Duration kAskEvery = absl::Milliseconds(50);
-// As a time, in the protocol's request ListOffsets.
+// As times, in the protocol's request ListOffsets.
 constexpr int64_t kLatest = -1;
+constexpr int64_t kEarliest = -2;
 
 }  // namespace
 
@@ -36,6 +37,34 @@ absl::StatusOr<OffsetRange> BoundsOf(rd_kafka_t* client, const std::string& topi
                                                                     &bounds.begin, &bounds.end, timeout_ms);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return bounds;
   return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic, "-", partition));
+}
+
+absl::StatusOr<BoundsByTopic> AskBounds(rd_kafka_t* client,
+                                        const std::map<std::string, std::vector<int32_t>>& partitions,
+                                        int timeout_ms) {
+  BoundsByTopic bounds;
+  for (const int64_t at : {kEarliest, kLatest}) {
+    const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+    for (const auto& [topic, of_topic] : partitions) {
+      for (const int32_t partition : of_topic) {
+        rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = at;
+      }
+    }
+    if (list->cnt == 0) return bounds;
+    const rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, list.get(), timeout_ms);
+    const std::string doing =
+        partitions.size() == 1
+            ? absl::StrCat("asking for the bounds of ", partitions.begin()->first)
+            : absl::StrCat("asking for the bounds of the logs of ", partitions.size(), " topics");
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, doing);
+    for (int i = 0; i < list->cnt; ++i) {
+      const rd_kafka_topic_partition_t& answer = list->elems[i];
+      if (answer.err != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(answer.err, doing);
+      OffsetRange& range = bounds[answer.topic][answer.partition];
+      (at == kEarliest ? range.begin : range.end) = answer.offset;
+    }
+  }
+  return bounds;
 }
 
 absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading reading) {

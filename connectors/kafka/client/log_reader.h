@@ -46,6 +46,12 @@ ClientConfig ReaderConfig(const DaemonOptions& options, const std::string& isola
 absl::StatusOr<OffsetRange> BoundsOf(rd_kafka_t* client, const std::string& topic, int32_t partition,
                                      int timeout_ms);
 
+// The same of many partitions by topic, in two requests to each broker. A partition in trouble fails all.
+using BoundsByTopic = std::map<std::string, std::map<int32_t, OffsetRange>>;
+absl::StatusOr<BoundsByTopic> AskBounds(rd_kafka_t* client,
+                                        const std::map<std::string, std::vector<int32_t>>& partitions,
+                                        int timeout_ms);
+
 struct LogReading {
   std::map<int32_t, OffsetRange> ranges = {};  // by partition
   absl::Duration patience;                     // without a message

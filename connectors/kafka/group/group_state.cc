@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/client.h"
@@ -18,20 +19,30 @@ constexpr size_t kIdBehindName = 37;
 
 }  // namespace
 
-absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, const std::string& topic,
-                                                          int32_t partitions) {
-  const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions));
-  rd_kafka_topic_partition_list_add_range(list.get(), topic.c_str(), 0, partitions - 1);
+ByTopic<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client,
+                                                   const std::map<std::string, int32_t>& partitions) {
+  ByTopic<std::vector<CommittedOffset>> result;
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+  for (const auto& [topic, count] : partitions) {
+    rd_kafka_topic_partition_list_add_range(list.get(), topic.c_str(), 0, count - 1);
+    result.emplace(topic, std::vector<CommittedOffset>(static_cast<size_t>(count)));
+  }
+  if (partitions.empty()) return result;
   const rd_kafka_resp_err_t code = rd_kafka_committed(client, list.get(), kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for committed offsets");
-  std::vector<CommittedOffset> result(static_cast<size_t>(partitions));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    for (auto& [topic, answer] : result) answer = ErrorStatus(code, "asking for committed offsets");
+    return result;
+  }
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& element = list->elems[i];
+    auto& of_topic = result.at(element.topic);
+    if (!of_topic.ok()) continue;
     if (element.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return ErrorStatus(element.err,
-                         absl::StrCat("asking for the committed offset of ", topic, "-", element.partition));
+      of_topic = ErrorStatus(element.err, absl::StrCat("asking for the committed offset of ", element.topic,
+                                                       "-", element.partition));
+      continue;
     }
-    CommittedOffset& committed = result[static_cast<size_t>(element.partition)];
+    CommittedOffset& committed = (*of_topic)[static_cast<size_t>(element.partition)];
     if (element.offset < 0) continue;
     committed.offset = element.offset;
     committed.metadata.assign(static_cast<const char*>(element.metadata), element.metadata_size);
@@ -39,13 +50,32 @@ absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, co
   return result;
 }
 
-absl::StatusOr<LogState> AskLog(rd_kafka_t* client, const std::string& topic, int32_t partition) {
-  const auto bounds = BoundsOf(client, topic, partition, kRequestTimeoutMs);
-  if (bounds.ok()) return LogState{bounds->begin, bounds->end};
-  if (absl::IsNotFound(bounds.status())) {
-    CountPartitions(client, topic, kRequestTimeoutMs).status().IgnoreError();
+absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, const std::string& topic,
+                                                          int32_t partitions) {
+  return std::move(AskCommitted(client, {{topic, partitions}}).at(topic));
+}
+
+ByTopic<Cluster::Logs> AskLogs(rd_kafka_t* client,
+                               const std::map<std::string, std::vector<int32_t>>& partitions) {
+  ByTopic<Cluster::Logs> logs;
+  const auto bounds = AskBounds(client, partitions, kRequestTimeoutMs);
+  if (bounds.ok()) {
+    for (const auto& [topic, of_topic] : *bounds) {
+      Cluster::Logs& states = *logs.emplace(topic, Cluster::Logs()).first->second;
+      for (const auto& [partition, range] : of_topic) states[partition] = {range.begin, range.end};
+    }
+    return logs;
   }
-  return bounds.status();
+  const bool is_one = partitions.size() == 1;
+  if (is_one && absl::IsNotFound(bounds.status())) {
+    CountPartitions(client, partitions.begin()->first, kRequestTimeoutMs).status().IgnoreError();
+  }
+  for (const auto& each : partitions) {
+    // The brokers have answered, so it is the trouble of some of them.
+    const bool asks = !is_one && !absl::IsUnavailable(bounds.status());
+    logs.emplace(each.first, asks ? std::move(AskLogs(client, {each}).at(each.first)) : bounds.status());
+  }
+  return logs;
 }
 
 absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& options) {

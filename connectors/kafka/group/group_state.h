@@ -5,6 +5,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,14 @@ namespace lethe::kafka {
 // By partition, for 0 .. partitions - 1; `client` is of the group. Unavailable: ask again.
 absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, const std::string& topic,
                                                           int32_t partitions);
+// The same of several topics, in one request.
+ByTopic<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client,
+                                                   const std::map<std::string, int32_t>& partitions);
 
-// NotFound: this client does not know the partition yet, but has asked for news of the topic. Unavailable:
-// ask again.
-absl::StatusOr<LogState> AskLog(rd_kafka_t* client, const std::string& topic, int32_t partition);
+// Of these partitions by topic. NotFound: this client does not know one of them yet, but has asked for news
+// of the topic. Unavailable: ask again.
+ByTopic<Cluster::Logs> AskLogs(rd_kafka_t* client,
+                               const std::map<std::string, std::vector<int32_t>>& partitions);
 
 // The members of the options' group, with a client of its own.
 absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& options);

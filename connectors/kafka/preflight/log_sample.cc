@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
@@ -18,6 +19,7 @@ namespace lethe::kafka {
 namespace {
 
 constexpr int kRequestTimeoutMs = 3000;
+constexpr int kPollMs = 100;
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr int64_t kMostRecords = 20000;
 constexpr absl::Duration kRateOver = absl::Hours(1);
@@ -35,6 +37,52 @@ absl::Status ReadRanges(rd_kafka_t* client, const std::string& topic, std::map<i
        }});
   return absl::IsCancelled(read) || absl::IsUnavailable(read) ? absl::OkStatus() : read;
 }
+
+// Reads the first record at or behind places, of all of them at once.
+class FirstRecords {
+ public:
+  using Wanted = std::map<std::pair<std::string, int32_t>, size_t>;  // to the index of the place
+
+  FirstRecords(rd_kafka_t* client, const std::vector<LogPlace>& places) : client_(client), places_(places) {}
+
+  // Sets the times of those that come by the deadline.
+  absl::Status Read(Wanted wanted, absl::Time deadline, std::vector<absl::Time>& times) const {
+    const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(wanted.size())));
+    for (const auto& [partition, i] : wanted) {
+      rd_kafka_topic_partition_list_add(list.get(), partition.first.c_str(), partition.second)->offset =
+          places_[i].offset;
+    }
+    rd_kafka_poll_set_consumer(client_);
+    const absl::Cleanup fetch_no_more = [&] { rd_kafka_assign(client_, nullptr); };
+    if (const auto code = rd_kafka_assign(client_, list.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ErrorStatus(code, "reading first records");
+    }
+    while (!wanted.empty() && SteadyNow() < deadline) {
+      const MessagePtr message(rd_kafka_consumer_poll(client_, kPollMs));
+      if (message == nullptr) continue;
+      const bool is_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+      if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end) {
+        // Nothing is asked of a group, so it does not matter whether this user may be in it.
+        if (IsTransient(message->err) || message->err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
+          continue;
+        return ErrorStatus(message->err, "reading first records");
+      }
+      const auto found = wanted.find({rd_kafka_topic_name(message->rkt), message->partition});
+      if (found == wanted.end()) continue;
+      times[found->second] = is_end ? absl::InfiniteFuture() : MessageView(*message).record().time();
+      // One with many records must not keep others waiting.
+      const PartitionListPtr done(rd_kafka_topic_partition_list_new(1));
+      rd_kafka_topic_partition_list_add(done.get(), found->first.first.c_str(), found->first.second);
+      rd_kafka_pause_partitions(client_, done.get());
+      wanted.erase(found);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  rd_kafka_t* const client_;
+  const std::vector<LogPlace>& places_;
+};
 
 // How many records have come in the last hour, or since the log began if that is less.
 absl::Status AskRate(rd_kafka_t* client, const std::string& topic, LogSample& sample) {
@@ -146,34 +194,53 @@ absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* cl
   return sample;
 }
 
-absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::string& topic,
-                                                 const std::vector<int64_t>& from) {
-  std::map<int32_t, OffsetRange> ranges;
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i] < 0) continue;
-    const auto partition = static_cast<int32_t>(i);
-    const auto bounds = BoundsOf(client, topic, partition, kRequestTimeoutMs);
-    if (!bounds.ok()) return bounds.status();
-    ranges[partition] = {std::max(bounds->begin, from[i]), bounds->end};
+absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::vector<LogPlace>& places) {
+  std::map<std::string, std::vector<int32_t>> partitions;
+  for (const LogPlace& place : places) {
+    std::vector<int32_t>& of_topic = partitions[place.topic];
+    if (std::find(of_topic.begin(), of_topic.end(), place.partition) == of_topic.end()) {
+      of_topic.push_back(place.partition);
+    }
   }
-  std::vector<absl::Time> times(from.size(), absl::InfiniteFuture());
-  const absl::Status read = ReadRanges(client, topic, ranges, [&](const rd_kafka_message_t& message) {
-    times[static_cast<size_t>(message.partition)] = MessageView(message).record().time();
-    return false;
-  });
-  if (!read.ok()) return read;
+  auto bounds = AskBounds(client, partitions, kRequestTimeoutMs);
+  if (!bounds.ok()) return bounds.status();
+  std::vector<absl::Time> times(places.size(), absl::InfiniteFuture());
+  std::vector<size_t> left;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const OffsetRange& log = (*bounds)[places[i].topic][places[i].partition];
+    if (std::max(places[i].offset, log.begin) < log.end) left.push_back(i);
+  }
+  const absl::Time deadline = SteadyNow() + kPatience;
+  while (!left.empty()) {
+    // A consumer reads a partition from one place at a time.
+    FirstRecords::Wanted wanted;
+    std::erase_if(left, [&](size_t i) {
+      return wanted.try_emplace({places[i].topic, places[i].partition}, i).second;
+    });
+    for (const auto& [partition, i] : wanted) times[i] = absl::InfinitePast();
+    if (absl::Status read = FirstRecords(client, places).Read(std::move(wanted), deadline, times);
+        !read.ok()) {
+      return read;
+    }
+  }
   return times;
 }
 
 absl::StatusOr<std::vector<absl::Duration>> AskLag(rd_kafka_t* client, const std::string& topic,
                                                    const std::vector<int64_t>& next) {
-  const auto times = AskTimes(client, topic, next);
+  std::vector<LogPlace> places;
+  for (size_t i = 0; i < next.size(); ++i) {
+    if (next[i] >= 0) places.push_back({topic, static_cast<int32_t>(i), next[i]});
+  }
+  const auto times = AskTimes(client, places);
   if (!times.ok()) return times.status();
-  std::vector<absl::Duration> lags;
+  std::vector<absl::Duration> lags(next.size(), absl::ZeroDuration());
   const absl::Time now = absl::Now();
-  // Without a timestamp it may be of any time.
-  for (const absl::Time sent : *times) {
-    lags.push_back(sent == absl::InfinitePast() ? absl::ZeroDuration() : now - std::min(sent, now));
+  for (size_t i = 0; i < places.size(); ++i) {
+    // Without a timestamp it may be of any time.
+    const absl::Time sent = (*times)[i];
+    if (sent == absl::InfinitePast()) continue;
+    lags[static_cast<size_t>(places[i].partition)] = now - std::min(sent, now);
   }
   return lags;
 }

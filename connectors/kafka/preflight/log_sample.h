@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/task/cluster.h"
 #include "src/record/registry_frame.h"
 
 namespace lethe::kafka {
@@ -51,10 +52,9 @@ struct LogSample {
 // PermissionDenied: the user may not read.
 absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions);
 
-// The timestamp of each partition's first record at or after its offset in `from`. InfiniteFuture: there is
-// none, or the offset is negative; InfinitePast: it has none. Takes ten seconds at most; errors as SampleLog.
-absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::string& topic,
-                                                 const std::vector<int64_t>& from);
+// The timestamp of the first record at or after each place. InfiniteFuture: there is none; InfinitePast: it
+// has none, or did not come in time. Takes ten seconds at most; errors as SampleLog.
+absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::vector<LogPlace>& places);
 
 // The age of each partition's first record at or after its offset in `next`; zero: there is none, or the
 // offset is negative. Takes ten seconds at most; errors as SampleLog.

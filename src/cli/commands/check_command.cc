@@ -162,7 +162,7 @@ Finding LookAtLimit(const DaemonOptions& daemon, const CgroupLimit& limit) {
 }
 
 // As text, findings about several topics name theirs, and a topic without errors and warnings has one line.
-std::vector<Finding> ByTopic(std::vector<Finding> findings) {
+std::vector<Finding> GroupByTopic(std::vector<Finding> findings) {
   struct Counts {
     int ok = 0;
     int others = 0;
@@ -220,7 +220,7 @@ int WriteFindings(std::vector<Finding> findings, const CheckCommandOptions& opti
   const Severity worst = findings.empty() ? Severity::kOk : findings.front().severity;
   int counts[3] = {};
   for (const Finding& finding : findings) ++counts[static_cast<int>(finding.severity)];
-  if (options.format == ReportFormat::kText) findings = ByTopic(std::move(findings));
+  if (options.format == ReportFormat::kText) findings = GroupByTopic(std::move(findings));
   std::string list;
   for (const Finding& finding : findings) {
     if (options.quiet && finding.severity == Severity::kOk) continue;

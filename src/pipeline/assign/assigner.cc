@@ -63,16 +63,16 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
       "kafka-consumer-groups.sh --reset-offsets to start over"));
 }
 
+std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options) {
+  if (options.routes) return {};
+  if (!options.routed_from.empty()) return options.routed_from;
+  DaemonOptions merged = options;
+  merged.merged = {options.input};
+  return {RepartitionTopic(options), RepartitionTopic(merged)};
+}
+
 absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const AskCommittedOf& ask) {
-  if (options.routes) return absl::OkStatus();
-  const bool is_routed = !options.routed_from.empty();
-  std::vector<std::string> others = options.routed_from;
-  if (!is_routed) {
-    DaemonOptions merged = options;
-    merged.merged = {options.input};
-    others = {RepartitionTopic(options), RepartitionTopic(merged)};
-  }
-  for (const std::string& other : others) {
+  for (const std::string& other : TopicsOfOtherScope(options)) {
     const auto committed = ask(other, partitions);
     if (absl::IsUnavailable(committed.status())) return committed.status();
     if (!committed.ok()) continue;

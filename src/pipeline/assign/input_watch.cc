@@ -12,7 +12,7 @@ namespace lethe {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Seconds(5);
-// The share of the worker's time that the looks may take: a tenth.
+// The share of the worker's time that the looks of many topics may take: a tenth.
 constexpr int kPauses = 9;
 // A broker that has just started may not know a topic yet, so one answer does not count.
 constexpr int kAbsences = 2;
@@ -41,27 +41,29 @@ void InputWatch::Look() {
   const absl::Time now = state_.clock.Steady();
   const int32_t count = flows_.size();
   if (count == 0 || now < next_look_) return;
-  // They take turns, since the worker waits for each answer.
-  const int32_t number = next_flow_++ % count;
-  const Flow& flow = flows_.at(number);
-  // A restarted static member gets its old assignment, even if partitions were added meanwhile.
-  const bool is_static = options_.static_membership != StaticMembership::kNever;
-  const auto [watched, is_new] =
-      watched_.try_emplace(number, Watched{is_static ? 0 : flow.topics.partitions});
-  Look(flow, watched->second, now);
+  std::vector<std::string> inputs;
+  for (int32_t flow = 0; flow < count; ++flow) inputs.push_back(flows_.at(flow).options.input);
+  const ByTopic<int32_t> counts = cluster_.CountPartitions(inputs);
+  std::vector<Seen> seen;
+  for (int32_t number = 0; number < count; ++number) {
+    const Flow& flow = flows_.at(number);
+    // A restarted static member gets its old assignment, even if partitions were added meanwhile.
+    const bool is_static = options_.static_membership != StaticMembership::kNever;
+    Watched& watched =
+        watched_.try_emplace(number, Watched{is_static ? 0 : flow.topics.partitions}).first->second;
+    const absl::StatusOr<int32_t>& partitions = counts.at(flow.options.input);
+    NoteAbsence(flow, watched, absl::IsNotFound(partitions.status()));
+    std::vector<Task*> tasks = TasksOf(flow);
+    // The topic, and its committed offsets, may have been deleted meanwhile.
+    if (tasks.empty()) watched.given_partitions = 0;
+    if (partitions.ok()) seen.push_back({flow, watched, *partitions, std::move(tasks)});
+  }
+  LookForOtherTopics(seen);
+  for (const Seen& each : seen) NoteGrowth(each);
+  LookForUnassigned(seen, now);
+  ownership_.LookForAnswers();
   const absl::Time end = state_.clock.Steady();
-  next_look_ = std::max(now + kLookEvery / count, count == 1 ? now : end + kPauses * (end - now));
-}
-
-void InputWatch::Look(const Flow& flow, Watched& watched, absl::Time now) {
-  const auto partitions = cluster_.CountPartitions(flow.options.input);
-  NoteAbsence(flow, watched, absl::IsNotFound(partitions.status()));
-  // The topic, and its committed offsets, may have been deleted meanwhile.
-  if (TasksOf(flow).empty()) watched.given_partitions = 0;
-  if (!partitions.ok()) return;
-  LookForAnotherTopic(flow, watched);
-  NoteGrowth(flow, *partitions);
-  LookForUnassigned(flow, watched, *partitions, now);
+  next_look_ = std::max(now + kLookEvery, count == 1 ? now : end + kPauses * (end - now));
 }
 
 std::vector<Task*> InputWatch::TasksOf(const Flow& flow) const {
@@ -89,14 +91,27 @@ std::map<std::string, std::string> InputWatch::Gone() const {
   return gone;
 }
 
-void InputWatch::LookForAnotherTopic(const Flow& flow, Watched& watched) {
-  const std::vector<Task*> tasks = TasksOf(flow);
-  const auto judged =
-      std::find_if(tasks.begin(), tasks.end(), [](const Task* each) { return !each->topic_id.empty(); });
-  if (judged == tasks.end()) return;
-  const std::string id = cluster_.TopicId(flow.options.input);
-  if (!watched.topic_id.IsRecreated((*judged)->topic_id, id)) return;
-  for (Task* task : tasks) {
+void InputWatch::LookForOtherTopics(const std::vector<Seen>& seen) {
+  std::map<std::string, std::pair<const Seen*, std::string>> judged;  // by input, with the id that was judged
+  std::vector<std::string> inputs;
+  for (const Seen& each : seen) {
+    const auto with_id = std::find_if(each.tasks.begin(), each.tasks.end(),
+                                      [](const Task* task) { return !task->topic_id.empty(); });
+    if (with_id == each.tasks.end()) continue;
+    inputs.push_back(each.flow.options.input);
+    judged[inputs.back()] = {&each, (*with_id)->topic_id};
+  }
+  if (inputs.empty()) return;
+  const std::map<std::string, std::string> ids = cluster_.TopicIds(inputs);
+  for (const auto& [input, of] : judged) {
+    const auto id = ids.find(input);
+    const std::string present = id == ids.end() ? "" : id->second;
+    if (of.first->watched.topic_id.IsRecreated(of.second, present)) StopOnOtherTopic(*of.first, present);
+  }
+}
+
+void InputWatch::StopOnOtherTopic(const Seen& seen, const std::string& id) {
+  for (Task* task : seen.tasks) {
     if (task->phase == Phase::kFailed || !IsOfAnotherTopic(task->topic_id, id)) continue;
     std::string why = RecreatedUnread(task->Name(), task->next);
     if (task->in_transaction()) {
@@ -108,40 +123,62 @@ void InputWatch::LookForAnotherTopic(const Flow& flow, Watched& watched) {
   }
 }
 
-void InputWatch::NoteGrowth(const Flow& flow, int32_t partitions) {
-  Assigner& assigner = ownership_.AssignerOf(flow);
-  assigner.SetPartitions(partitions);
-  for (Task* task : TasksOf(flow)) {
-    if (!assigner.HasGrownFor(*task)) continue;
-    const auto log = cluster_.Log(flow.options.input, task->id.partition);
-    if (!log.ok()) return;  // at the next look
-    assigner.NoteGrowth(*task, log->end);
+void InputWatch::NoteGrowth(const Seen& seen) {
+  Assigner& assigner = ownership_.AssignerOf(seen.flow);
+  assigner.SetPartitions(seen.partitions);
+  std::vector<int32_t> grown;
+  for (const Task* task : seen.tasks) {
+    if (assigner.HasGrownFor(*task)) grown.push_back(task->id.partition);
+  }
+  if (grown.empty()) return;
+  const std::string& input = seen.flow.options.input;
+  const auto logs = std::move(cluster_.AskLogs({{input, std::move(grown)}}).at(input));
+  if (!logs.ok()) return;  // at the next look
+  for (Task* task : seen.tasks) {
+    const auto log = logs->find(task->id.partition);
+    if (log != logs->end()) assigner.NoteGrowth(*task, log->second.end);
   }
 }
 
-void InputWatch::LookForUnassigned(const Flow& flow, Watched& watched, int32_t count, absl::Time now) {
-  if (count <= watched.given_partitions) return;
-  const auto committed = cluster_.Committed(flow.options.input, count);
-  if (!committed.ok()) return;
+void InputWatch::LookForUnassigned(const std::vector<Seen>& seen, absl::Time now) {
+  std::map<std::string, int32_t> wanted;
+  for (const Seen& each : seen) {
+    if (each.partitions > each.watched.given_partitions) wanted[each.flow.options.input] = each.partitions;
+  }
+  if (wanted.empty()) return;
+  const auto committed = cluster_.AskCommitted(wanted);
+  bool rejoins = false;
+  for (const Seen& each : seen) {
+    const auto answer = committed.find(each.flow.options.input);
+    if (answer == committed.end() || !answer->second.ok()) continue;
+    rejoins = IsUnassignedForLong(each, *answer->second, now) || rejoins;
+  }
+  if (!rejoins) return;
+  if (absl::Status joined = source_.Rejoin(); !joined.ok()) state_.fatal = joined;
+}
+
+bool InputWatch::IsUnassignedForLong(const Seen& seen, const Cluster::CommittedOffsets& committed,
+                                     absl::Time now) {
+  Watched& watched = seen.watched;
   int32_t unassigned = watched.given_partitions;
-  while (unassigned < count && ((*committed)[static_cast<size_t>(unassigned)].offset >= 0 ||
-                                tasks_.contains({flow.number, unassigned}))) {
+  while (unassigned < seen.partitions && (committed[static_cast<size_t>(unassigned)].offset >= 0 ||
+                                          tasks_.contains({seen.flow.number, unassigned}))) {
     ++unassigned;
   }
-  if (unassigned == count) {
-    watched.given_partitions = count;
+  if (unassigned == seen.partitions) {
+    watched.given_partitions = seen.partitions;
     watched.unassigned_since = absl::InfiniteFuture();
     watched.rejoined = 0;
-    return;
+    return false;
   }
   watched.unassigned_since = std::min(watched.unassigned_since, now);
   const absl::Duration waited = now - watched.unassigned_since;
-  if (waited < kPatience * (1 << std::min(watched.rejoined, kMostDoublings))) return;
+  if (waited < kPatience * (1 << std::min(watched.rejoined, kMostDoublings))) return false;
   spdlog::warn("lane {}: {} has had no owner for {}: rejoining the group for a new assignment", state_.lane,
-               flow.NameOf(unassigned), absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))));
+               seen.flow.NameOf(unassigned), absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))));
   watched.unassigned_since = now;
   ++watched.rejoined;
-  if (absl::Status joined = source_.Rejoin(); !joined.ok()) state_.fatal = joined;
+  return true;
 }
 
 }  // namespace lethe

@@ -26,7 +26,7 @@ class InputWatch {
  public:
   InputWatch(const Workplace& place, Ownership& ownership);
 
-  // Between two batches; asks the cluster for each topic every few seconds.
+  // Between two batches; asks the cluster for all topics at once, every few seconds.
   void Look();
   // Topics that were deleted, and what to do.
   std::map<std::string, std::string> Gone() const;
@@ -41,14 +41,24 @@ class InputWatch {
     int rejoined = 0;  // in a row
   };
 
-  void Look(const Flow& flow, Watched& watched, absl::Time now);
+  // A topic that is there, at one look.
+  struct Seen {
+    const Flow& flow;
+    Watched& watched;
+    int32_t partitions;
+    std::vector<Task*> tasks;  // those that this worker owns
+  };
+
   static void NoteAbsence(const Flow& flow, Watched& watched, bool absent);
-  // Rejoins the group for a partition that no member was given.
-  void LookForUnassigned(const Flow& flow, Watched& watched, int32_t count, absl::Time now);
-  // Stops the partitions of a topic that was deleted and created again since they were assigned.
-  void LookForAnotherTopic(const Flow& flow, Watched& watched);
+  // Stops the partitions of topics that were deleted and created again since they were assigned.
+  void LookForOtherTopics(const std::vector<Seen>& seen);
+  void StopOnOtherTopic(const Seen& seen, const std::string& id);
   // Tells owned partitions the input's number of partitions.
-  void NoteGrowth(const Flow& flow, int32_t partitions);
+  void NoteGrowth(const Seen& seen);
+  // Rejoins the group for partitions that no member was given.
+  void LookForUnassigned(const std::vector<Seen>& seen, absl::Time now);
+  // Whether to rejoin for one of this topic.
+  bool IsUnassignedForLong(const Seen& seen, const Cluster::CommittedOffsets& committed, absl::Time now);
   // Those of the flow that this worker owns.
   std::vector<Task*> TasksOf(const Flow& flow) const;
 
@@ -60,7 +70,6 @@ class InputWatch {
   const Flows& flows_;
   Ownership& ownership_;
   absl::Time next_look_ = absl::InfinitePast();
-  int32_t next_flow_ = 0;
   std::map<int32_t, Watched> watched_;  // by flow
 };
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/assign/totals.h"
@@ -10,8 +11,8 @@
 namespace lethe {
 namespace {
 
-// How long an assigned partition may be unknown: the member that assigns it may learn of a new one first.
-constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
+// Topics with a line each in the log.
+constexpr size_t kMostNamed = 10;
 constexpr absl::Duration kLookForMemoryEvery = absl::Seconds(1);
 // Each attempt is a rebalance of the group.
 constexpr absl::Duration kRejoinForMemoryEvery = absl::Minutes(1);
@@ -95,68 +96,84 @@ void Ownership::Release(const std::vector<TopicPartition>& partitions) {
 absl::Status Ownership::Prepare(const std::vector<TopicPartition>& partitions) {
   std::map<int32_t, std::vector<int32_t>> by_flow;
   for (const TopicPartition& each : partitions) by_flow[each.flow].push_back(each.partition);
-  for (const auto& [number, of_flow] : by_flow) {
+  std::vector<AssignedTopic> topics;
+  for (auto& [number, of_flow] : by_flow) {
     const Flow& flow = flows_.at(number);
-    absl::Status prepared = Prepare(flow, of_flow);
-    if (!prepared.ok()) prepared = FailFlow(flow, of_flow, prepared);
-    if (!prepared.ok()) return prepared;
+    Assigner& assigner = AssignerOf(flow);
+    assigner.SetPartitions(*std::max_element(of_flow.begin(), of_flow.end()) + 1);
+    topics.push_back({&flow, std::move(of_flow), assigner.partitions(), assigner.has_begun()});
+    without_answer_.erase(number);
   }
+  absl::Status asked = AssignmentQuestions(state_, cluster_)
+                           .Ask(topics, flows_.size() == 1 ? AssignmentQuestions::OfOnlyTopic()
+                                                           : AssignmentQuestions::OfOneOfMany());
+  if (!asked.ok()) return asked;
+  AskLogTimes(topics);
+  std::vector<Task*> fresh;
+  for (AssignedTopic& topic : topics) {
+    if (topic.problem.ok()) topic.problem = Prepare(topic, fresh);
+    if (topic.problem.ok()) continue;
+    if (absl::Status failed = FailFlow(topic, topic.problem); !failed.ok()) return failed;
+  }
+  SayNew(topics);
   SayLackOfMemory();
+  // Before the first verdict, and of all topics in one transaction: the others stand meanwhile.
+  if (!fresh.empty()) asked = transactions_.CommitStart(fresh);
+  if (!asked.ok()) return asked;
+  for (const AssignedTopic& topic : topics) {
+    if (topic.problem.ok()) AssignerOf(*topic.flow).SetBegun();
+  }
   return absl::OkStatus();
 }
 
-absl::Status Ownership::Prepare(const Flow& flow, const std::vector<int32_t>& partitions) {
-  const std::string& input = flow.options.input;
+absl::Status Ownership::Prepare(AssignedTopic& topic, std::vector<Task*>& fresh) {
+  const Flow& flow = *topic.flow;
   Assigner& assigner = AssignerOf(flow);
-  assigner.SetPartitions(*std::max_element(partitions.begin(), partitions.end()) + 1);
-  const int32_t count = assigner.partitions();
-  std::vector<CommittedOffset> committed;
-  absl::Status asked = state_.Await([&] {
-    auto answer = cluster_.Committed(input, count);
-    if (answer.ok()) committed = std::move(*answer);
-    return answer.status();
-  });
-  if (asked.ok() && !assigner.has_begun()) {
-    asked = state_.Await([&] {
-      return CheckScope(flow.options, count, [this](const std::string& topic, int32_t of_partitions) {
-        return cluster_.Committed(topic, of_partitions);
-      });
-    });
-  }
-  if (!asked.ok()) return asked;
-
-  assigner.SetTopicId(cluster_.TopicId(input));
+  assigner.SetTopicId(topic.topic_id);
   std::vector<Task*> prepared;
-  int begin = 0;
-  for (const int32_t partition : partitions) {
-    const CommittedOffset& there = committed[static_cast<size_t>(partition)];
-    const Uncommitted why = Assigner::WhyUncommitted(partition, committed, assigner.has_begun());
-    const absl::Time give_up = state_.clock.Steady() + kNewPartitionPatience;
-    auto task = PrepareOne({flow.number, partition}, there, why, give_up);
+  for (const int32_t partition : topic.partitions) {
+    const CommittedOffset& there = topic.committed[static_cast<size_t>(partition)];
+    const Uncommitted why = Assigner::WhyUncommitted(partition, topic.committed, assigner.has_begun());
+    auto task = PrepareOne(topic, partition, why);
     if (!task.ok()) return task.status();
-    if (there.offset < 0 && why == Uncommitted::kNew) ++begin;
+    if (there.offset < 0 && why == Uncommitted::kNew) ++topic.new_partitions;
     prepared.push_back(task->get());
     tasks_[prepared.back()->id] = *std::move(task);
   }
-  asked = AwaitTotals(prepared);
-  if (!asked.ok()) return asked;
-  if (begin > 0) {
-    spdlog::info("lane {}: no committed offsets for {} of {} partitions of {}; starting at {}", state_.lane,
-                 begin, partitions.size(), input,
-                 flow.options.start == Start::kLatest ? "latest" : "earliest");
-  }
-  std::erase_if(prepared, [&](const Task* task) {
-    return !Assigner::NeedsFirstCommit(*task, committed[static_cast<size_t>(task->id.partition)]);
+  if (absl::Status restored = AwaitTotals(prepared); !restored.ok()) return restored;
+  std::copy_if(prepared.begin(), prepared.end(), std::back_inserter(fresh), [&](const Task* task) {
+    return Assigner::NeedsFirstCommit(*task, topic.committed[static_cast<size_t>(task->id.partition)]);
   });
-  if (!prepared.empty()) asked = transactions_.CommitStart(prepared);
-  if (asked.ok()) assigner.SetBegun();
-  return asked;
+  return absl::OkStatus();
 }
 
-absl::Status Ownership::FailFlow(const Flow& flow, const std::vector<int32_t>& partitions,
-                                 const absl::Status& why) {
+void Ownership::SayNew(const std::vector<AssignedTopic>& topics) const {
+  std::map<Start, std::vector<const AssignedTopic*>> by_start;
+  for (const AssignedTopic& topic : topics) {
+    if (topic.new_partitions > 0) by_start[topic.flow->options.start].push_back(&topic);
+  }
+  for (const auto& [start, of_start] : by_start) {
+    const char* const where = start == Start::kLatest ? "latest" : "earliest";
+    if (of_start.size() > kMostNamed) {
+      int partitions = 0;
+      for (const AssignedTopic* topic : of_start) partitions += topic->new_partitions;
+      spdlog::info(
+          "lane {}: no committed offsets for {} partitions of {} topics, {} and others; starting at {}",
+          state_.lane, partitions, of_start.size(), of_start.front()->flow->options.input, where);
+      continue;
+    }
+    for (const AssignedTopic* topic : of_start) {
+      spdlog::info("lane {}: no committed offsets for {} of {} partitions of {}; starting at {}", state_.lane,
+                   topic->new_partitions, topic->partitions.size(), topic->flow->options.input, where);
+    }
+  }
+}
+
+absl::Status Ownership::FailFlow(const AssignedTopic& topic, const absl::Status& why) {
   if (flows_.size() == 1 || absl::IsAborted(why) || absl::IsCancelled(why) || !state_.fatal.ok()) return why;
-  for (const int32_t partition : partitions) {
+  const Flow& flow = *topic.flow;
+  if (topic.has_no_answer) without_answer_[flow.number] = topic.partitions;
+  for (const int32_t partition : topic.partitions) {
     std::unique_ptr<Task>& task = tasks_[{flow.number, partition}];
     if (task == nullptr) {
       task = std::make_unique<Task>();
@@ -167,6 +184,25 @@ absl::Status Ownership::FailFlow(const Flow& flow, const std::vector<int32_t>& p
   }
   spdlog::error("lane {}: {} is not read: {}", state_.lane, flow.options.input, std::string(why.message()));
   return absl::OkStatus();
+}
+
+void Ownership::LookForAnswers() {
+  std::map<std::string, std::vector<int32_t>> wanted;
+  for (auto each = without_answer_.begin(); each != without_answer_.end();) {
+    const auto& [flow, partitions] = *each;
+    if (Find(tasks_, {flow, partitions.front()}) == nullptr) {
+      each = without_answer_.erase(each);
+      continue;
+    }
+    wanted[flows_.at(flow).options.input] = partitions;
+    ++each;
+  }
+  if (wanted.empty()) return;
+  for (const auto& [topic, logs] : cluster_.AskLogs(wanted)) {
+    if (!logs.ok()) continue;
+    spdlog::info("lane {}: the brokers answer for {} by now: rejoining the group", state_.lane, topic);
+    wants_to_rejoin_ = true;
+  }
 }
 
 Assigner& Ownership::AssignerOf(const Flow& flow) {
@@ -209,20 +245,12 @@ void Ownership::LookForMemory() {
   wants_to_rejoin_ = true;
 }
 
-absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(TopicPartition id,
-                                                            const CommittedOffset& committed,
-                                                            Uncommitted uncommitted, absl::Time give_up) {
-  const Flow& flow = flows_.at(id.flow);
-  LogState log;
-  const absl::Status asked = state_.Await([&] {
-    auto answer = cluster_.Log(flow.options.input, id.partition);
-    if (answer.ok()) log = *answer;
-    const bool wait = absl::IsNotFound(answer.status()) && state_.clock.Steady() < give_up;
-    return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
-  });
-  if (!asked.ok()) return asked;
-  AskLogTimes(id, committed, log);
-  auto task = AssignerOf(flow).Prepare(id.partition, committed, log, uncommitted, state_.clock.Wall());
+absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(const AssignedTopic& topic, int32_t partition,
+                                                            Uncommitted uncommitted) {
+  state_.heartbeat.Beat();
+  auto task = AssignerOf(*topic.flow)
+                  .Prepare(partition, topic.committed[static_cast<size_t>(partition)],
+                           topic.logs.at(partition), uncommitted, state_.clock.Wall());
   LoadingEnds();
   return task;
 }
@@ -238,14 +266,27 @@ absl::Status Ownership::AwaitTotals(const std::vector<Task*>& partitions) {
   return restored;
 }
 
-void Ownership::AskLogTimes(TopicPartition id, const CommittedOffset& committed, LogState& log) {
-  const Flow& flow = flows_.at(id.flow);
-  if (!AssignerOf(flow).NeedsLogTimes(committed, log)) return;
+void Ownership::AskLogTimes(std::vector<AssignedTopic>& topics) {
+  std::vector<LogPlace> places;  // of each log the first record, and the next
+  std::vector<LogState*> logs;
+  for (AssignedTopic& topic : topics) {
+    if (!topic.problem.ok()) continue;
+    for (auto& [partition, log] : topic.logs) {
+      const CommittedOffset& committed = topic.committed[static_cast<size_t>(partition)];
+      if (!AssignerOf(*topic.flow).NeedsLogTimes(committed, log)) continue;
+      logs.push_back(&log);
+      places.push_back({topic.flow->options.input, partition, log.start});
+      places.push_back({topic.flow->options.input, partition, committed.offset});
+    }
+  }
+  if (places.empty()) return;
   state_.heartbeat.Beat();
-  const auto first = cluster_.TimeAt(flow.options.input, id.partition, log.start);
+  const auto times = cluster_.AskTimes(places);
   state_.heartbeat.Beat();
-  const auto next = cluster_.TimeAt(flow.options.input, id.partition, committed.offset);
-  if (first.ok() && next.ok()) log.times = LogTimesOf(*first, *next, state_.clock.Wall());
+  if (!times.ok()) return;
+  for (size_t i = 0; i < logs.size(); ++i) {
+    logs[i]->times = LogTimesOf((*times)[2 * i], (*times)[2 * i + 1], state_.clock.Wall());
+  }
 }
 
 void Ownership::Rebuild(Task& task) {
@@ -279,18 +320,26 @@ void Ownership::LoseUnread(Task& task, const std::string& why) {
 void Ownership::PrepareAgain(Task& task) {
   snapshots_.Drop(task);
   task.filter.reset();  // its memory goes back before the new one asks for some
-  const std::string& input = task.flow->options.input;
-  const absl::Status asked = state_.Await([&] {
-    const auto committed = cluster_.Committed(input, task.id.partition + 1);
-    if (!committed.ok()) return committed.status();
-    AssignerOf(*task.flow).SetTopicId(cluster_.TopicId(input));
-    auto prepared = PrepareOne(task.id, committed->back(), Uncommitted::kRecreated, absl::InfinitePast());
-    if (!prepared.ok()) return prepared.status();
-    (*prepared)->counts = task.counts;
-    (*prepared)->unread_deleted += task.unread_deleted;
-    task = std::move(**prepared);
-    return AwaitTotals({&task});
-  });
+  std::vector<AssignedTopic> topics(1);
+  AssignedTopic& topic = topics.front();
+  topic.flow = task.flow;
+  topic.partitions = {task.id.partition};
+  topic.all_partitions = task.id.partition + 1;
+  topic.has_begun = true;  // by the scope that it has
+  absl::Status asked = AssignmentQuestions(state_, cluster_).Ask(topics, AssignmentQuestions::None());
+  if (asked.ok()) asked = topic.problem;
+  if (asked.ok()) {
+    AskLogTimes(topics);
+    AssignerOf(*task.flow).SetTopicId(topic.topic_id);
+    auto prepared = PrepareOne(topic, task.id.partition, Uncommitted::kRecreated);
+    asked = prepared.status();
+    if (asked.ok()) {
+      (*prepared)->counts = task.counts;
+      (*prepared)->unread_deleted += task.unread_deleted;
+      task = std::move(**prepared);
+      asked = AwaitTotals({&task});
+    }
+  }
   if (asked.ok()) {
     if (task.lacks_memory) SayLackOfMemory();
     if (task.phase != Phase::kFailed) source_.Seek(task);

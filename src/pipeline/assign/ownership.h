@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "lethe/stage.h"
+#include "src/pipeline/assign/assigned_topic.h"
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/assign/membership.h"
 #include "src/pipeline/output/held_partitions.h"
@@ -52,24 +53,30 @@ class Ownership {
   // A filter of any flow may need the memory of one that is kept.
   void GiveUpForMemory();
 
+  // Now and then: whether the brokers know and reach by now what they did not when it was assigned. Then the
+  // worker rejoins the group.
+  void LookForAnswers();
+
   Assigner& AssignerOf(const Flow& flow);
 
  private:
   absl::Status Prepare(const std::vector<TopicPartition>& partitions);
-  absl::Status Prepare(const Flow& flow, const std::vector<int32_t>& partitions);
+  // Its partitions become tasks; appends those whose start must be committed.
+  absl::Status Prepare(AssignedTopic& topic, std::vector<Task*>& fresh);
+  // Logs that partitions are new to the group: of many topics in one line.
+  void SayNew(const std::vector<AssignedTopic>& topics) const;
   // Of several topics, one whose commits do not fit fails alone. Not OK: the worker cannot go on.
-  absl::Status FailFlow(const Flow& flow, const std::vector<int32_t>& partitions, const absl::Status& why);
+  absl::Status FailFlow(const AssignedTopic& topic, const absl::Status& why);
   // Keeps their filters in case they come back.
   void Release(const std::vector<TopicPartition>& partitions);
-  // Waits until `give_up` for a partition that this client does not know yet.
-  absl::StatusOr<std::unique_ptr<Task>> PrepareOne(TopicPartition id, const CommittedOffset& committed,
-                                                   Uncommitted uncommitted, absl::Time give_up);
+  absl::StatusOr<std::unique_ptr<Task>> PrepareOne(const AssignedTopic& topic, int32_t partition,
+                                                   Uncommitted uncommitted);
   // Prepares it as if it had just been assigned.
   void PrepareAgain(Task& task);
   // Restores their totals, which are of one flow, once a broker answers.
   absl::Status AwaitTotals(const std::vector<Task*>& partitions);
-  // Fills in the times of the log where they matter; they stay unknown if no broker answers.
-  void AskLogTimes(TopicPartition id, const CommittedOffset& committed, LogState& log);
+  // Fills in the times of the logs where they matter; they stay unknown if no broker answers.
+  void AskLogTimes(std::vector<AssignedTopic>& topics);
   // While a snapshot or totals are loaded, which may take minutes: shows that the worker is alive, and stays
   // in the group. False: stop.
   bool GoOnLoading(TopicPartition partition, absl::string_view what);
@@ -88,7 +95,8 @@ class Ownership {
   HeldPartitions& held_;
   SnapshotCycle& snapshots_;
   Transactions& transactions_;
-  std::map<int32_t, Assigner> assigners_;  // by flow
+  std::map<int32_t, Assigner> assigners_;                   // by flow
+  std::map<int32_t, std::vector<int32_t>> without_answer_;  // by flow: its partitions without a log
   bool wants_to_rejoin_ = false;
   absl::Time next_memory_look_ = absl::InfinitePast();
   std::optional<TopicPartition> loading_;  // the partition that is being loaded

@@ -176,11 +176,11 @@ bool Transactions::AbortForReopening() {
   return aborted != Outcome::kStopped;
 }
 
-absl::Status Transactions::CommitStart(const std::vector<Task*>& fresh) {
-  const std::vector<Position> positions = Positions(fresh);
+absl::Status Transactions::CommitStart(std::vector<Task*> fresh) {
   while (!state_.stop.requested()) {
+    if (fresh.empty()) return absl::OkStatus();
     if (absl::Status begun = sink_.Begin(); !begun.ok()) return begun;
-    const Outcome outcome = sink_.Commit(positions);
+    const Outcome outcome = sink_.Commit(Positions(fresh));
     if (outcome == Outcome::kCommitted) {
       for (Task* task : fresh) task->in_group = task->committed;
       return absl::OkStatus();
@@ -195,10 +195,27 @@ absl::Status Transactions::CommitStart(const std::vector<Task*>& fresh) {
       spdlog::warn("lane {}: committing where partitions start: {}{}", state_.lane, sink_.report().last_error,
                    *like_it);
     }
+    if (all_flows_.size() > 1) FailDeleted(fresh);
     if (state_.Wait(kAskAgainAfter)) break;
   }
   for (const Task* task : fresh) tasks_.erase(task->id);
   return absl::AbortedError("the group has moved on before the starting offsets were committed");
+}
+
+void Transactions::FailDeleted(std::vector<Task*>& fresh) {
+  std::vector<std::string> topics;
+  for (const Task* task : fresh) {
+    if (topics.empty() || topics.back() != task->flow->options.input) {
+      topics.push_back(task->flow->options.input);
+    }
+  }
+  const auto counts = cluster_.CountPartitions(topics);
+  std::erase_if(fresh, [&](Task* task) {
+    const absl::Status& there = counts.at(task->flow->options.input).status();
+    if (!absl::IsNotFound(there)) return false;
+    task->Fail(absl::StrCat(task->flow->options.input, " is not read: ", there.message()));
+    return true;
+  });
 }
 
 void Transactions::RollBack(Outcome outcome) {

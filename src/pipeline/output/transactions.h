@@ -57,8 +57,9 @@ class Transactions {
   }
   // As Abort(), but the source is reopened, too, so nothing is sought. False: the producer is lost.
   bool AbortForReopening();
-  // Commits the starting offsets with their metadata. Not OK: this assignment is over.
-  absl::Status CommitStart(const std::vector<Task*>& fresh);
+  // Commits the starting offsets with their metadata. Partitions of a topic that is deleted meanwhile fail
+  // alone. Not OK: this assignment is over.
+  absl::Status CommitStart(std::vector<Task*> fresh);
 
   // Why several transactions in a row have failed; empty if they have not.
   std::string WhyNothingIsCommitted() const;
@@ -71,6 +72,8 @@ class Transactions {
 
  private:
   void RollBack(Outcome aborted);
+  // Those of topics that are not there any more: their offsets would be refused, with all others.
+  void FailDeleted(std::vector<Task*>& fresh);
   // Of all flows.
   OutputLimits Limits() const;
   // After a failure, asks the group for its committed offsets: kCommitted, kAborted, or kStopped on stop.
