@@ -409,6 +409,7 @@ absl::Status Daemon::Stage::AskEnds() {
   }
   for (const auto& [flow, partitions] : owned) {
     const auto asked = kafka::AskEnds(asking.get(), flows.at(flow).options.input, partitions, kAskTimeout);
+    if (absl::IsNotFound(asked.status())) continue;  // it is deleted, and the lanes say so
     if (!asked.ok()) return asked.status();
     ends.Put(flow, *asked);
   }

@@ -150,6 +150,32 @@ TEST_F(TopicsTest, AnOutputThatIsDeletedHoldsItsOwnTopicAlone) {
   EXPECT_TRUE(Right("orders", "orders-unique"));
 }
 
+TEST_F(TopicsTest, AnInputThatIsDeletedAndCreatedAgainLeavesTheOthersReading) {
+  for (const char* topic : {"orders", "orders-unique", "bills", "bills-unique"}) Create(topic);
+  Send("orders", 1, 100);
+  Send("bills", 1, 100);
+  const auto daemon = Start();
+  ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 200; })) << daemon->Log();
+  ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("bills")) == 200; })) << daemon->Log();
+  ASSERT_TRUE(SharedClient().DeleteTopic(Topic("bills")).ok());
+  Send("orders", 101, 200);
+  ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 400; })) << daemon->Log();
+  HttpAnswer ready;
+  ASSERT_TRUE(daemon->Await([&] {
+    ready = daemon->Get("/readyz");
+    return ready.status == 200 && absl::StrContains(ready.body, absl::StrCat(Topic("bills"), " was deleted"));
+  })) << ready.body
+      << daemon->Log();
+  Create("bills");
+  Send("bills", 201, 300);
+  ASSERT_TRUE(daemon->Await([&] {
+    return SharedClient().ReadSettled(Topic("bills-unique")).value().size() == 200;
+  })) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_FALSE(absl::StrContains(daemon->Log(), "do not answer")) << daemon->Log();
+  EXPECT_TRUE(Right("orders", "orders-unique"));
+}
+
 // Two inputs that carry the same events, of which each also repeats its own, and a topic whose copies are in
 // other partitions, beside one whose copies are not.
 class MergedTopicsTest : public TopicsTest {
