@@ -231,7 +231,7 @@ absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics 
     const auto level = is_logged ? spdlog::level::info : spdlog::level::debug;
     spdlog::log(level, "{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
                 options.input, flow->topics.partitions, options.output, options.group,
-                options.record.id.ToString(), DurationText(options.stage.horizon), options.stage.target_fpp);
+                options.record.id.ToString(), DurationText(StatedHorizon(options)), options.stage.target_fpp);
     for (const std::string& warning : flow->topics.warnings)
       spdlog::log(is_logged ? spdlog::level::warn : spdlog::level::debug, "{}", warning);
   }
@@ -437,7 +437,9 @@ bool Daemon::LeavesUnfinished() const {
 CountersView Daemon::Counters(size_t top, const std::optional<std::string>& topic) {
   for (int32_t number = 0; number < judging_.flows.size(); ++number) {
     const Flow& flow = judging_.flows.at(number);
-    if (flow.counter_watch == nullptr || (topic && flow.options.input != *topic)) continue;
+    if (flow.counter_watch == nullptr ||
+        (topic && flow.options.input != *topic && flow.options.origin() != *topic))
+      continue;
     CountersView view = flow.counter_watch->View(top);
     view.all_partitions = flow.topics.partitions;
     return view;
@@ -467,7 +469,7 @@ DaemonReport Daemon::Report() const {
     if (flow.snapshots != nullptr) report.snapshots += flow.snapshots->counts();
     if (!finder_) continue;
     report.topics.push_back({options.input, options.output, EngineName(options.engine()),
-                             options.stage.horizon, options.stage.target_fpp, /*problem=*/"",
+                             StatedHorizon(options), options.stage.target_fpp, /*problem=*/"",
                              options.routed_from});
   }
   if (!finder_) {
@@ -512,7 +514,9 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
   std::map<std::string, size_t> restoring;  // by topic, the place of its line
   std::map<size_t, int> more;               // by that place
   for (const LaneReport& lane : lanes) {
-    if (!lane.joined) {
+    // A routed topic that is not there is told by itself.
+    const bool has_nothing = stage.options.routes && stage.flows.size() == 0;
+    if (!lane.joined && !has_nothing) {
       std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
       if (lane.session_timeout > absl::ZeroDuration()) {  // it has asked to join
         absl::StrAppend(&text, ", for ",

@@ -88,6 +88,12 @@ TEST_F(AssignmentTest, WithoutACommitItBeginsWhereTheOptionsSay) {
   EXPECT_EQ((*Prepare(-1, "", {100, 1000}))->next, 1000);
   EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kAdded))->next, 100);
   EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kRecreated))->next, 100);
+  // What was routed, and not judged, is lost.
+  options_.routed_from = {"west", "east"};
+  const auto routed = Prepare(-1, "", {0, 0}, Uncommitted::kRecreated);
+  EXPECT_EQ((*routed)->phase, Phase::kFailed);
+  EXPECT_TRUE(absl::StrContains((*routed)->problem, "-repartition --topic west --topic east --reset-offsets"))
+      << (*routed)->problem;
 }
 
 TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {

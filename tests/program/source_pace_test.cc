@@ -454,6 +454,30 @@ TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhile
   EXPECT_LE(Disorder(), Lead());
 }
 
+// As when an open transaction hides the first records of a partition. The others have so few records that
+// they look again once in a while, whether they are ahead.
+TEST_F(SourcePaceTest, OfATrickleNothingIsHeldForGoodByAPartitionOfWhichNothingIsKnown) {
+  options_.source_patience = absl::Seconds(2);
+  options_.commit_interval = absl::Milliseconds(1);
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  for (int32_t id = 1; id < partitions_; ++id) {
+    input_.Append(id, {std::nullopt, absl::StrCat("id-", id), now - id});
+  }
+  RoutedSources sources;
+  sources.SetCount(0, partitions_);
+  const auto router = Router();
+  router->flows.at(0).sources = &sources;
+  router->Revoke({0}, /*lost=*/false);
+  router->source.on_idle = [] {};
+  router->on_look = [&] {
+    sources.PutEnds(Ends(), SteadyNow());
+    if (input_.output.size() + 1 == static_cast<size_t>(partitions_)) router->stop.Request();
+    absl::SleepFor(absl::Milliseconds(1));
+  };
+  ASSERT_TRUE(router->Run().ok());
+  EXPECT_EQ(router->worker.pace().PassedOver(), std::vector<std::string>{"orders-0"});
+}
+
 TEST_F(SourcePaceTest, AStoppedPartitionHoldsTheOthersForAWhileOnly) {
   options_.source_patience = absl::Milliseconds(100);
   Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, Evenly());

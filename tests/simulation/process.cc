@@ -163,7 +163,8 @@ void Process::RunSnapshots() {
 DaemonOptions Process::OptionsFor(int topic) const {
   DaemonOptions options = OptionsOf(site_.schedule, instance_, topic);
   if (site_.lacks_memory) {
-    options.stage.memory_limit_bytes = SmallestLimitBytes(options.stage, site_.schedule.filters);
+    options.stage.memory_limit_bytes =
+        SmallestLimitBytes(options.stage, LimitsOf(options.engine()), site_.schedule.filters);
   }
   return options;
 }

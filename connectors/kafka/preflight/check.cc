@@ -233,6 +233,7 @@ class Checker {
               absl::StrJoin(RepartitionConfig(topics_.input), " --config ", absl::PairFormatter("="))));
     }
     LookAtStage(RoutingOptions(options_, options_.input), input_partitions, input_partitions);
+    LookAtScope(JudgingOptions(options_), input_partitions);
     // The other group's offsets are in a topic that does not exist yet.
     const absl::Status group = AskCommitted(options_, input_partitions).status();
     AddGroup(options_, group, "can be used");
@@ -276,21 +277,28 @@ class Checker {
       const CommittedOffset& offset = (*committed)[static_cast<size_t>(partition)];
       problem = ReadCommitMetadata(stage, fingerprint, partition, offset).status();
     }
-    if (!absl::IsFailedPrecondition(problem) && stage.group == options_.group) {
-      problem = CheckScope(stage, partitions, [this](const std::string& topic, int32_t count) {
-        return kafka::AskCommitted(client_.get(), topic, count);
-      });
-    }
     if (absl::IsFailedPrecondition(problem)) {
       // The message ends with its remedy.
       Add(Severity::kError, "group", absl::StrCat("group ", stage.group),
           absl::StrCat("cannot go on: ", problem.message()));
-    } else {
+    } else if (stage.group != options_.group || LookAtScope(stage, partitions)) {
       const auto with = absl::c_count_if(*committed, [](const auto& each) { return each.offset >= 0; });
       AddGroup(stage, absl::OkStatus(),
                absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
     }
     return committed->front();
+  }
+
+  // Whether the group has judged with this scope, or not at all.
+  bool LookAtScope(const DaemonOptions& stage, int32_t partitions) {
+    const absl::Status problem =
+        CheckScope(stage, partitions, [this](const std::string& topic, int32_t count) {
+          return kafka::AskCommitted(client_.get(), topic, count);
+        });
+    if (!absl::IsFailedPrecondition(problem)) return true;
+    Add(Severity::kError, "group", absl::StrCat("group ", stage.group),
+        absl::StrCat("cannot go on: ", problem.message()));
+    return false;
   }
 
   static std::string GrantGroup(const DaemonOptions& stage) {

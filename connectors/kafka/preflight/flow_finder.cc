@@ -6,15 +6,18 @@
 
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_totals.h"
+#include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/options/stage_options.h"
 
 namespace lethe::kafka {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr int kAskTimeoutMs = 3000;
 // Topics that the log names at once; a pattern may match hundreds.
 constexpr int kMostLogged = 10;
 
@@ -74,6 +77,13 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
 absl::Status FlowFinder::AddTopic(const DaemonOptions& options, rd_kafka_t* client, bool is_logged) {
   std::vector<std::pair<DaemonOptions, Topics>> found;
   if (options.scope == Scope::kTopic) {
+    // Before anything is routed.
+    const auto ask = [&](const std::string& topic, int32_t) -> absl::StatusOr<std::vector<CommittedOffset>> {
+      const auto partitions = CountPartitions(client, topic, kAskTimeoutMs);
+      if (!partitions.ok()) return partitions.status();
+      return AskCommitted(client, topic, *partitions);
+    };
+    if (absl::Status scope = CheckScope(JudgingOptions(options), 0, ask); !scope.ok()) return scope;
     if (absl::Status routers = InspectRouters(options, found); !routers.ok()) return routers;
   }
   DaemonOptions judging = options.scope == Scope::kTopic ? JudgingOptions(options) : options;

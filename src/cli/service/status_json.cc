@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
 #include "lethe/filter.h"
 #include "src/cli/metrics/partition_metrics.h"
@@ -274,6 +275,15 @@ std::map<absl::string_view, TopicSum> SumsOf(const DaemonReport& report) {
       sum.memory_bytes += static_cast<int64_t>(filter.memory_bytes);
     }
     for (const auto& [topic, why] : lane.gone) sums[topic].problem = why;
+  }
+  // What is not routed yet is not judged, either.
+  for (const TopicReport& topic : report.topics) {
+    for (const LaneReport& lane : report.routing_lanes) {
+      for (const PartitionReport& partition : lane.partitions) {
+        if (absl::c_linear_search(topic.routed_from, partition.topic))
+          sums[topic.input].lag += partition.lag();
+      }
+    }
   }
   return sums;
 }

@@ -40,7 +40,8 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
         name, ": group ", options.group, " has committed offset ", committed.offset,
         ", and its commit metadata speaks of records beyond it (restart offset ", metadata->restart,
         "): a copy of a group from another cluster can be like that. Reset the group's offsets with "
-        "kafka-consumer-groups.sh --reset-offsets; it then starts there with an empty filter"));
+        "kafka-consumer-groups.sh --reset-offsets --topic ",
+        options.input, "; it then starts there with an empty filter"));
   }
   if (!metadata->output.empty() && metadata->output != options.output) {
     return absl::FailedPreconditionError(absl::StrCat(name, ": group ", options.group, " writes to topic ",
@@ -60,7 +61,8 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
   return absl::FailedPreconditionError(absl::StrCat(
       name, ": group ", options.group, " has so far judged by another id than ", options.record.id.ToString(),
       ": earlier ids would not be recognized; use another group, or reset the group's offsets with "
-      "kafka-consumer-groups.sh --reset-offsets to start over"));
+      "kafka-consumer-groups.sh --reset-offsets --topic ",
+      options.input, " to start over"));
 }
 
 std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options) {
@@ -342,6 +344,10 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   const std::string name = task->Name();
 
   if (committed.offset < 0) {
+    if (uncommitted == Uncommitted::kRecreated && !options_.routed_from.empty()) {
+      FailPartition(*task, absl::StrCat(name, ": ", LostRepartitionTopic(options_)));
+      return task;
+    }
     kept.reset();  // frees its memory before the new filter asks for some
     const bool latest = options_.start == Start::kLatest && uncommitted == Uncommitted::kNew;
     StartEmpty(*task, latest ? log.end : log.start);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe {
 namespace {
@@ -21,6 +22,7 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr int kMostDoublings = 7;  // an hour
 
 std::string WhyGone(const Flow& flow) {
+  if (!flow.options.routed_from.empty()) return LostRepartitionTopic(flow.options);
   return absl::StrCat(
       "input topic ", flow.options.input,
       " was deleted: records written so far stay; recreate it and it is read from its start, or stop");

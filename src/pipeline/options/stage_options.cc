@@ -46,6 +46,24 @@ DaemonOptions JudgingOptions(const DaemonOptions& options) {
   return judging;
 }
 
+std::string LostRepartitionTopic(const DaemonOptions& judging) {
+  std::string topics;
+  for (const std::string& input : judging.routed_from) absl::StrAppend(&topics, " --topic ", input);
+  return absl::StrCat(
+      "repartition topic ", judging.input,
+      " was deleted: its records that were not judged are lost unless they are routed again. Stop every "
+      "instance, then kafka-consumer-groups.sh --bootstrap-server ",
+      judging.brokers, " --group ", RoutingGroup(judging), topics,
+      " --reset-offsets --execute --to-datetime with a time before the first record that was not judged, and "
+      "start lethe: it makes the topic. Records read again are written to ",
+      judging.output, " again");
+}
+
+absl::Duration StatedHorizon(const DaemonOptions& options) {
+  // JudgingOptions() adds an eighth.
+  return options.routed_from.empty() ? options.stage.horizon : options.stage.horizon * 8 / 9;
+}
+
 std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
   std::vector<std::string> topics = {options.output};
   if (options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {

@@ -28,6 +28,11 @@ absl::Duration LeadOf(absl::Duration horizon);
 // The policies that apply to routers.
 Policies RoutingPolicies(const Policies& policies);
 
+// What to do when the repartition topic of deduplicators was deleted: their options.
+std::string LostRepartitionTopic(const DaemonOptions& judging);
+// The horizon that the user has set.
+absl::Duration StatedHorizon(const DaemonOptions& options);
+
 // All topics that are written, also the one between the two stages where the options are of both.
 std::vector<std::string> WrittenTopics(const DaemonOptions& options);
 

@@ -281,7 +281,9 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
       watched_.partition == slowest_.partition && watched_.state.floor == slowest_.state.floor;
   const bool is_read = is_same && watched_.state.position != slowest_.state.position;
   watched_ = slowest_;
-  if (!is_waited_for || !is_same || !slowest_.is_known()) {
+  // One that waits looks again once in a while, and waits again.
+  if (is_waited_for) waited_for_at_ = now;
+  if (now > waited_for_at_ + 3 * kLookAgainAfter || !is_same || !slowest_.is_known()) {
     stands_for_ = absl::ZeroDuration();
     return;
   }

@@ -137,6 +137,7 @@ class SourcePace {
   Slow watched_;
   absl::Duration stands_for_ = absl::ZeroDuration();
   absl::Time watched_at_ = absl::InfinitePast();
+  absl::Time waited_for_at_ = absl::InfinitePast();
   std::map<TopicPartition, absl::Time> passed_over_;  // and their floors
 };
 
