@@ -143,16 +143,12 @@ absl::Status Daemon::Run() {
   absl::Status status = RunToStop();
   if (!status.ok()) stop_.Request();
   // Before the lanes end: snapshots that they leave to be removed wait for this thread.
-  for (int32_t flow = 0; flow < judging_.flows.size(); ++flow) {
-    if (Snapshots* snapshots = judging_.flows.at(flow).snapshots.get()) snapshots->GiveUpWriting();
-  }
+  if (snapshot_thread_) snapshot_thread_->GiveUpWriting();
   for (Stage* stage : stages_) {
     for (std::thread& thread : stage->threads) thread.join();
   }
   source_feed_.reset();
-  for (int32_t flow = 0; flow < judging_.flows.size(); ++flow) {
-    if (Snapshots* snapshots = judging_.flows.at(flow).snapshots.get()) snapshots->Stop();
-  }
+  if (snapshot_thread_) snapshot_thread_->Stop();
   // With exit_at_end a user waits for the end, so wait for a store that is away; else the next owner fills
   // it.
   const absl::Duration patience =
@@ -222,11 +218,13 @@ absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics 
   auto flow = std::make_unique<Flow>(options, *std::move(filters));
   flow->SetTopics(std::move(topics));
   if (!options.routes) {
-    auto store = OpenSnapshotStore(flow->options);  // it keeps a reference
+    auto store = OpenSnapshotStore(flow->options, snapshot_producer_);  // it keeps a reference
     if (!store.ok()) return store.status();
     if (*store != nullptr) {
-      flow->snapshots = std::make_unique<Snapshots>(*std::move(store), options.snapshots.every,
-                                                    SnapshotWriting{.topic = options.input});
+      if (snapshot_thread_ == nullptr) snapshot_thread_ = std::make_unique<SnapshotThread>();
+      flow->snapshots = std::make_unique<Snapshots>(
+          *std::move(store), options.snapshots.every,
+          SnapshotWriting{.topic = options.input, .thread = snapshot_thread_.get()});
     }
     const auto level = is_logged ? spdlog::level::info : spdlog::level::debug;
     spdlog::log(level, "{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",

@@ -22,6 +22,7 @@
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/repartition/source_feed.h"
+#include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "lethe/stage.h"
 #include "src/counters/counter_store.h"
 #include "src/pipeline/assign/instance_claim.h"
@@ -135,8 +136,10 @@ class Daemon {
   StopFlag stop_;
   int instance_lock_ = -1;
   Stage judging_;
-  std::optional<Stage> routing_;              // the first of two, if ids are to be unique in the topic
-  std::vector<Stage*> stages_ = {&judging_};  // with routing_ if there is one
+  kafka::SnapshotProducer snapshot_producer_;
+  std::unique_ptr<SnapshotThread> snapshot_thread_;  // ends before the flows; null: there are no snapshots
+  std::optional<Stage> routing_;                     // the first of two, if ids are to be unique in the topic
+  std::vector<Stage*> stages_ = {&judging_};         // with routing_ if there is one
   std::map<std::string, std::unique_ptr<RoutedSources>> sources_;  // by the topic to which they are routed
   std::unique_ptr<SourceFeed> source_feed_;
   std::optional<LogTrimmer> trimmer_;

@@ -298,7 +298,8 @@ class SnapshotTopicStoreTest : public testing::Test {
 // Wherever it is: in the filter, between two chunks, or before the manifest.
 TEST_F(SnapshotTopicStoreTest, NothingStaysOfAnAbandonedOne) {
   for (int i = 0; i < 1'000'000; ++i) EXPECT_TRUE(filter_->Judge(absl::StrCat(i), absl::Now()).ok());
-  const auto store = kafka::OpenSnapshotTopic(options_).value();
+  kafka::SnapshotProducer store_producer;
+  const auto store = kafka::OpenSnapshotTopic(options_, store_producer).value();
   const SnapshotId whole = SnapshotId::New(1, absl::Now());
   int asked = 0;
   ASSERT_TRUE(store->Write(0, whole, *Image(whole), [&] { return ++asked > 0; }).ok());
@@ -332,7 +333,8 @@ TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
     ASSERT_TRUE(SharedClient().Produce(options_.snapshots.topic, {&record, 1}).ok());
   }
   options_.properties = {{"queued.min.messages", "1"}, {"fetch.message.max.bytes", "3000"}};
-  const auto store = kafka::OpenSnapshotTopic(options_).value();
+  kafka::SnapshotProducer store_producer;
+  const auto store = kafka::OpenSnapshotTopic(options_, store_producer).value();
   const SnapshotId own = SnapshotId::New(2, absl::Now() + absl::Seconds(1));
   ASSERT_TRUE(store->Write(0, own, *Image(own), [] { return true; }).ok());
   absl::Duration took;

@@ -477,8 +477,10 @@ TEST(SnapshotTopicTest, Rule15SnapshotsOfALaterOwnerStay) {
   ASSERT_TRUE(SharedClient().CreateTopic(options.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
   const auto stage = DedupStage::Create(options.stage).value();
   const auto filter = stage->Open("orders-0").value();
-  const auto former = kafka::OpenSnapshotTopic(options).value();
-  const auto later = kafka::OpenSnapshotTopic(options).value();
+  kafka::SnapshotProducer former_producer;
+  const auto former = kafka::OpenSnapshotTopic(options, former_producer).value();
+  kafka::SnapshotProducer later_producer;
+  const auto later = kafka::OpenSnapshotTopic(options, later_producer).value();
   const absl::Time now = absl::Now();
   const GoOn go_on = [] { return true; };
   const auto write = [&](SnapshotStore& store, int64_t offset, absl::Time at) {

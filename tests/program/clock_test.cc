@@ -71,7 +71,7 @@ TEST(ClockTest, SnapshotsAreWrittenWithoutAThread) {
   const SlowStore& store = *owned_store;
   uint32_t random = 0;
   Snapshots snapshots(std::move(owned_store), absl::Minutes(5),
-                      {.has_thread = false, .clock = clock, .random = [&] { return random += 1 << 10; }});
+                      {.clock = clock, .random = [&] { return random += 1 << 10; }});
   const auto stage = *DedupStage::Create({.memory_limit_bytes = int64_t{64} << 20});
   const auto filter = *stage->Open("p");
   const auto take = [&] {

@@ -76,7 +76,8 @@ class SnapshotHandoverTest : public testing::Test {
   SnapshotHandoverTest() {
     auto store = std::make_unique<FakeStore>();
     store_ = store.get();
-    snapshots_ = std::make_unique<Snapshots>(std::move(store), absl::Minutes(5));
+    snapshots_ = std::make_unique<Snapshots>(std::move(store), absl::Minutes(5),
+                                             SnapshotWriting{.thread = thread_.get()});
   }
   std::shared_ptr<SnapshotTaking> Take() {
     auto taking = std::make_shared<SnapshotTaking>();
@@ -93,6 +94,7 @@ class SnapshotHandoverTest : public testing::Test {
   std::unique_ptr<Partition> filter_ = *stage_->Open("p");
   FakeStore* store_;
   std::unique_ptr<Snapshots> snapshots_;
+  const std::unique_ptr<SnapshotThread> thread_ = std::make_unique<SnapshotThread>();  // ends first
   int64_t offset_ = 0;
 };
 
@@ -103,7 +105,7 @@ TEST_F(SnapshotHandoverTest, OneThatIsDoneAndThenDroppedIsRemoved) {
   Await([&] { return dropped->state == State::kDone && stays->state == State::kDone; });
   EXPECT_EQ(store_->count(), 2);
   snapshots_->Drop(*dropped);
-  snapshots_->Stop();
+  thread_->Stop();
   EXPECT_EQ(store_->there()[dropped->id.ToString()], 0);
   EXPECT_EQ(store_->there()[stays->id.ToString()], 1);
 }
@@ -135,7 +137,7 @@ TEST_F(SnapshotHandoverTest, ExactlyOneOfBothHasItRemoved) {
     }
     snapshots_->Drop(*taking);
   }
-  snapshots_->Stop();
+  thread_->Stop();
   for (const auto& [id, there] : store_->there()) EXPECT_EQ(there, 0) << id;
 }
 
@@ -150,7 +152,7 @@ TEST_F(SnapshotHandoverTest, AtTheEndOnlyTombstonesAreWritten) {
   // The lane ends, and drops what it has.
   snapshots_->Drop(*done);
   snapshots_->Drop(*late);
-  snapshots_->Stop();
+  thread_->Stop();
   EXPECT_EQ(store_->writing(), before);
   EXPECT_EQ(store_->count(), 0);
 }
@@ -164,7 +166,7 @@ TEST_F(SnapshotHandoverTest, TheEndWaitsForNoBroker) {
   store_->Hang();
   under_way->state = State::kDone;
   snapshots_->Drop(*under_way);
-  snapshots_->Stop();  // the store hangs until it is told to stop
+  thread_->Stop();  // the store hangs until it is told to stop
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ void Process::AddFlow(const DaemonOptions& options) {
   if (site_.schedule.snapshots != SnapshotPlace::kNowhere) {
     flow->snapshots = std::make_unique<Snapshots>(
         OpenShelf(site_.shelf, options, flow->topics.output_partitions, [this] { snapshot_thread_.Pass(); }),
-        options.snapshots.every, SnapshotWriting{.has_thread = false, .clock = clock_, .random = [this] {
+        options.snapshots.every, SnapshotWriting{.clock = clock_, .random = [this] {
                                                    return static_cast<uint32_t>(site_.world.dice().Next());
                                                  }});
   }

@@ -113,9 +113,10 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOp
   return std::make_unique<SnapshotFolder>(options);
 }
 
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options) {
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options,
+                                                                 SnapshotProducer& producer) {
   if (!options.snapshots.folder.empty()) return OpenSnapshotFolder(options);
-  if (!options.snapshots.topic.empty()) return OpenSnapshotTopic(options);
+  if (!options.snapshots.topic.empty()) return OpenSnapshotTopic(options, producer);
   return nullptr;
 }
 

@@ -2,6 +2,8 @@
 #ifndef LETHE_CONNECTORS_KAFKA_SNAPSHOTS_SNAPSHOT_STORES_H_
 #define LETHE_CONNECTORS_KAFKA_SNAPSHOTS_SNAPSHOT_STORES_H_
 
+#include <librdkafka/rdkafka.h>
+
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -10,10 +12,16 @@
 
 namespace lethe::kafka {
 
-// The store that the options ask for; null: none. FailedPrecondition, with the remedy, if it cannot be used.
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options);
+// Of all stores in topics; the first makes it. Their calls that write come from one thread.
+using SnapshotProducer = std::shared_ptr<rd_kafka_t>;
+
+// The store that the options ask for; null: none. The options outlive it. FailedPrecondition, with the
+// remedy, if it cannot be used.
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options,
+                                                                 SnapshotProducer& producer);
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOptions& options);
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options);
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options,
+                                                                 SnapshotProducer& producer);
 
 }  // namespace lethe::kafka
 

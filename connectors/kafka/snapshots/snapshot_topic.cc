@@ -74,7 +74,7 @@ class MemoryFile {
 
 class SnapshotTopic final : public SnapshotStore {
  public:
-  SnapshotTopic(const DaemonOptions& options, ClientPtr producer, int32_t partitions)
+  SnapshotTopic(const DaemonOptions& options, SnapshotProducer producer, int32_t partitions)
       : options_(options),
         id_fingerprint_(options.record.id.Fingerprint()),
         topic_(options.snapshots.topic),
@@ -127,7 +127,7 @@ class SnapshotTopic final : public SnapshotStore {
   const std::string topic_;
   const int64_t most_chunks_;
   const int32_t partitions_;
-  const ClientPtr producer_;
+  const SnapshotProducer producer_;
 
   std::mutex mutex_;
   // The chunks that were written or seen of snapshots in the topic, by partition and id; guarded by mutex_.
@@ -363,22 +363,29 @@ absl::Status SnapshotTopic::Delete(const std::vector<PartitionSnapshot>& snapsho
 const TopicConfig kTopicConfig = {
     {"cleanup.policy", "compact"}, {"segment.ms", "600000"}, {"delete.retention.ms", "600000"}};
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options) {
+absl::Status MakeProducer(const DaemonOptions& options, SnapshotProducer& producer) {
+  if (producer != nullptr) return absl::OkStatus();
   ClientConfig config = BaseConfig(options, {{"linger.ms", "5"}, {"compression.type", "lz4"}});
   config.Set("enable.idempotence", "true").Set("acks", "all").Set("delivery.report.only.error", "true");
   // The queue holds a second copy in memory.
   config.Set("queue.buffering.max.kbytes", "16384").Set("message.max.bytes", "1000000");
   rd_kafka_conf_set_dr_msg_cb(config.raw(), SnapshotTopic::OnDelivery);
-  auto producer = config.MakeProducer();
-  if (!producer.ok()) return producer.status();
+  auto made = config.MakeProducer();
+  if (made.ok()) producer = *std::move(made);
+  return made.status();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options,
+                                                                 SnapshotProducer& producer) {
+  if (absl::Status made = MakeProducer(options, producer); !made.ok()) return made;
   const std::string& name = options.snapshots.topic;
   const auto partitions = Patiently(kPatience, [&] {
-    return EnsureTopic(options, producer->get(), "snapshot", name,
+    return EnsureTopic(options, producer.get(), "snapshot", name,
                        [](const TopicFacts&) -> absl::StatusOr<TopicConfig> { return kTopicConfig; });
   });
-  if (partitions.ok()) return std::make_unique<SnapshotTopic>(options, *std::move(producer), *partitions);
+  if (partitions.ok()) return std::make_unique<SnapshotTopic>(options, producer, *partitions);
   return absl::FailedPreconditionError(
       absl::StrCat("snapshots cannot go to topic ", name, ": ", partitions.status().message(),
                    absl::IsPermissionDenied(partitions.status()) ? "; or create it" : "; create it",

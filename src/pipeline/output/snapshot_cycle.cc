@@ -22,6 +22,7 @@ void SnapshotCycle::Name(const std::vector<Task*>& partitions) {
 
 void SnapshotCycle::Take(const Tasks& tasks) {
   const absl::Time now = clock_.Steady();
+  Task* next = nullptr;  // that has been due for the longest: the thread may have more to do than it can
   for (const auto& [id, task] : tasks) {
     Snapshots* const snapshots = task->flow->snapshots.get();
     if (snapshots == nullptr) continue;
@@ -41,8 +42,10 @@ void SnapshotCycle::Take(const Tasks& tasks) {
     const bool is_due =
         task->taking == nullptr && task->phase == Phase::kActive && now >= task->next_snapshot;
     // Before the first record there is no mark to recognize the log by.
-    if (is_due && task->committed_mark.offset >= 0 && snapshots->idle()) Begin(*task);
+    if (!is_due || task->committed_mark.offset < 0) continue;
+    if (next == nullptr || task->next_snapshot < next->next_snapshot) next = task.get();
   }
+  if (next != nullptr && next->flow->snapshots->idle()) Begin(*next);
 }
 
 void SnapshotCycle::Begin(Task& task) {

@@ -16,31 +16,15 @@ constexpr absl::Duration kRemovePatience = absl::Seconds(1);
 
 Snapshots::Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every, SnapshotWriting writing)
     : store_(std::move(store)), every_(every), writing_(std::move(writing)) {
-  if (writing_.has_thread) thread_ = std::thread([this] { Run(); });
+  if (writing_.thread != nullptr) writing_.thread->Add(*this);
 }
 
 std::string Snapshots::NameOf(int32_t partition) const {
   return absl::StrCat(writing_.topic, "-", partition);
 }
 
-void Snapshots::Stop() {
-  if (!thread_.joinable()) return;
-  GiveUpWriting();
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, absl::ToChronoMilliseconds(kRemovePatience),
-                      [this] { return tasks_.empty() && to_remove_.empty() && !busy_; });
-    if (!tasks_.empty() || !to_remove_.empty()) {
-      spdlog::warn("{}: could not remove unused snapshots: there was no time", writing_.topic);
-    }
-    stop_ = true;
-  }
-  store_->Stop();
-  changed_.notify_all();
-  thread_.join();
-}
-
 bool Snapshots::idle() const {
+  if (writing_.thread != nullptr && !writing_.thread->idle()) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
   return writes_ && tasks_.empty() && to_remove_.empty() && !busy_;
 }
@@ -59,7 +43,11 @@ void Snapshots::Remove(PartitionSnapshot snapshot) {
     const std::lock_guard<std::mutex> lock(mutex_);
     to_remove_.push_back(snapshot);
   }
-  changed_.notify_all();
+  Wake();
+}
+
+void Snapshots::Wake() {
+  if (writing_.thread != nullptr) writing_.thread->Wake();
 }
 
 void Snapshots::Failed(int32_t partition, const absl::Status& why) {
@@ -89,18 +77,7 @@ void Snapshots::Do(std::function<void()> task) {
     const std::lock_guard<std::mutex> lock(mutex_);
     tasks_.push_back(std::move(task));
   }
-  changed_.notify_all();
-}
-
-void Snapshots::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return stop_ || !tasks_.empty() || !to_remove_.empty(); });
-    if (stop_) return;
-    lock.unlock();
-    RunOne();
-    lock.lock();
-  }
+  Wake();
 }
 
 bool Snapshots::RunOne() {
@@ -125,7 +102,6 @@ bool Snapshots::RunOne() {
   task = nullptr;
   lock.lock();
   busy_ = false;
-  changed_.notify_all();
   return true;
 }
 
@@ -151,6 +127,61 @@ void Snapshots::Write(SnapshotTaking& taking) {
   }
   const bool was_dropped = taking.state.exchange(ended) == SnapshotTaking::State::kDropped;
   if (was_dropped && written.ok()) Remove({taking.partition, taking.id});
+}
+
+SnapshotThread::SnapshotThread() : thread_([this] { Run(); }) {}
+
+void SnapshotThread::Add(Snapshots& snapshots) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  all_.push_back(&snapshots);
+}
+
+void SnapshotThread::Wake() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_woken_ = true;
+    busy_ = true;
+  }
+  changed_.notify_all();
+}
+
+void SnapshotThread::GiveUpWriting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (Snapshots* snapshots : all_) snapshots->GiveUpWriting();
+}
+
+void SnapshotThread::Stop() {
+  if (!thread_.joinable()) return;
+  GiveUpWriting();
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const bool is_done =
+        changed_.wait_for(lock, absl::ToChronoMilliseconds(kRemovePatience), [this] { return !busy_; });
+    if (!is_done) spdlog::warn("could not remove unused snapshots: there was no time");
+    stop_ = true;
+    for (Snapshots* snapshots : all_) snapshots->store().Stop();
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void SnapshotThread::Run() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || is_woken_; });
+    if (stop_) return;
+    is_woken_ = false;
+    const std::vector<Snapshots*> all = all_;
+    lock.unlock();
+    // One of each topic in turn.
+    bool has_worked = false;
+    for (Snapshots* snapshots : all) has_worked = (!stop_ && snapshots->RunOne()) || has_worked;
+    lock.lock();
+    if (has_worked) is_woken_ = true;
+    if (is_woken_) continue;
+    busy_ = false;
+    changed_.notify_all();
+  }
 }
 
 }  // namespace lethe

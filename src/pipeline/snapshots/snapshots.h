@@ -77,25 +77,24 @@ struct SnapshotTaking {
   std::atomic<State> state = State::kRunning;
 };
 
+class SnapshotThread;
+
 // Of which topic's partitions, where the snapshots are written, by what time, and what makes their names
 // unique.
 struct SnapshotWriting {
   std::string topic = {};
-  bool has_thread = true;  // false: RunOne() does the work
+  SnapshotThread* thread = nullptr;  // null: RunOne() does the work
   const Clock& clock = SystemClock();
   std::function<uint32_t()> random = [] { return std::random_device()(); };
 };
 
-// A thread that writes one snapshot at a time. Thread-safe. Outlives the partitions.
+// The snapshots of one topic. Thread-safe. Outlives the partitions, and the work of its thread.
 class Snapshots {
  public:
   Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every, SnapshotWriting writing = {});
-  ~Snapshots() { Stop(); }
 
   // Cancels the snapshot that is being written, and writes no more. From any thread.
   void GiveUpWriting() { writes_ = false; }
-  // Likewise, and waits up to a second for removals. From one thread.
-  void Stop();
 
   SnapshotStore& store() { return *store_; }
   // The name of a snapshot that begins now.
@@ -119,8 +118,8 @@ class Snapshots {
 
  private:
   std::string NameOf(int32_t partition) const;  // for the log
-  void Run();
   void Do(std::function<void()> task);
+  void Wake();
   void Write(SnapshotTaking& taking);
   void Remove(PartitionSnapshot snapshot);
 
@@ -130,13 +129,42 @@ class Snapshots {
   std::atomic<bool> writes_ = true;
 
   mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   std::vector<PartitionSnapshot> to_remove_;
   bool busy_ = false;
-  bool stop_ = false;
   SnapshotCounts counts_;
   Repeats written_;  // of who does the work
+};
+
+// The thread that writes the snapshots of all topics, one at a time: hundreds of topics need no thread each.
+// Thread-safe.
+class SnapshotThread {
+ public:
+  SnapshotThread();
+  ~SnapshotThread() { Stop(); }
+  SnapshotThread(const SnapshotThread&) = delete;
+  SnapshotThread& operator=(const SnapshotThread&) = delete;
+
+  // Works for these, too, until Stop().
+  void Add(Snapshots& snapshots);
+  // There is something to do.
+  void Wake();
+  bool idle() const { return !busy_; }
+
+  // Cancels the snapshot that is being written, and writes no more.
+  void GiveUpWriting();
+  // Likewise, and waits up to a second for removals. From one thread.
+  void Stop();
+
+ private:
+  void Run();
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::vector<Snapshots*> all_;
+  bool is_woken_ = false;
+  std::atomic<bool> stop_ = false;
+  std::atomic<bool> busy_ = false;
   std::thread thread_;
 };
 
