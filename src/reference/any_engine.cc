@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "src/stage/no_memory.h"
 #include "src/text/suggestion.h"
 
 namespace lethe {
@@ -60,7 +61,8 @@ absl::StatusOr<std::unique_ptr<DedupStage>> CreateStage(const AnyEngine& engine,
   if (!engine.reference) {
     return memory_of == nullptr ? DedupStage::Create(options) : DedupStage::Create(options, *memory_of);
   }
-  if (absl::Status status = Validate(options, LimitsOf(engine)); !status.ok()) return status;
+  absl::Status status = OrNoMemory([&] { return Validate(options, LimitsOf(engine)); });
+  if (!status.ok()) return status;
   const FilterFactory new_filter = [reference = *engine.reference](const FilterOptions& of_shard) {
     return NewFilter(reference, of_shard);
   };
