@@ -193,13 +193,22 @@ void DestroyClient(rd_kafka_t* client) {
   rd_kafka_destroy(client);
 }
 
+void ClientConfig::OnNew(rd_kafka_interceptor_f_on_new_t* on_new, void* opaque) {
+  rd_kafka_conf_interceptor_add_on_new(raw(), "lethe", on_new, opaque);
+  is_intercepted_ = true;
+}
+
 absl::StatusOr<ClientPtr> ClientConfig::Make(rd_kafka_type_t type) {
   if (!status_.ok()) return status_;
   const WakesLate threads;
   char reason[512];
   rd_kafka_t* client = rd_kafka_new(type, conf_.get(), reason, sizeof reason);
-  if (client == nullptr)
+  if (client == nullptr) {
+    // librdkafka has freed the interceptors with the client, and would free them again (2.0.2): this leaks
+    // the configuration, once in the life of a process that cannot go on.
+    if (is_intercepted_) conf_.release();
     return absl::InvalidArgumentError(absl::StrCat("librdkafka: ", WithoutSecrets(reason)));
+  }
   conf_.release();  // the client owns it now
   return ClientPtr(client);
 }

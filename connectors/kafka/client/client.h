@@ -56,6 +56,8 @@ class ClientConfig {
   const absl::Status& status() const { return status_; }
 
   rd_kafka_conf_t* raw() { return conf_.get(); }
+  // Is called when the client is new, and may add interceptors.
+  void OnNew(rd_kafka_interceptor_f_on_new_t* on_new, void* opaque);
 
   // InvalidArgument names the refused property, and why.
   absl::StatusOr<ClientPtr> MakeConsumer() { return Make(RD_KAFKA_CONSUMER); }
@@ -65,6 +67,7 @@ class ClientConfig {
   absl::StatusOr<ClientPtr> Make(rd_kafka_type_t type);
 
   std::unique_ptr<rd_kafka_conf_t, Destroyer<rd_kafka_conf_destroy>> conf_;
+  bool is_intercepted_ = false;
   absl::Status status_;
 };
 

@@ -252,7 +252,7 @@ absl::Status Output::MakeProducer() {
   rd_kafka_conf_set_dr_msg_cb(config.raw(), OnDelivery);
   rd_kafka_conf_set_closesocket_cb(config.raw(), CloseSocket);
   for (FlowCount& count : counts_) count.sent = count.answered = 0;  // no other client is there to count
-  rd_kafka_conf_interceptor_add_on_new(config.raw(), "lethe", OnNew, this);
+  config.OnNew(OnNew, this);
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
     return static_cast<Output*>(opaque)->statistics_.Take(json);
   });
