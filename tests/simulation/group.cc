@@ -348,6 +348,9 @@ void GroupClient::Beat() {
 }
 
 void GroupClient::Join() {
+  // The answer to a member that the group has dropped; the client loses what it owned, and joins as a new
+  // one.
+  if (!member_.empty() && group_.Heartbeat(member_) == Group::State::kUnknown) return Lose();
   joins_after_ = wants_others_ = false;
   is_joining_ = true;
   ++joins_;
