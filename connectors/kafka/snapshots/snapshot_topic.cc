@@ -371,8 +371,9 @@ absl::Status MakeProducer(const DaemonOptions& options, SnapshotProducer& produc
   config.Set("queue.buffering.max.kbytes", "16384").Set("message.max.bytes", "1000000");
   rd_kafka_conf_set_dr_msg_cb(config.raw(), SnapshotTopic::OnDelivery);
   auto made = config.MakeProducer();
-  if (made.ok()) producer = *std::move(made);
-  return made.status();
+  if (!made.ok()) return made.status();
+  producer = *std::move(made);
+  return absl::OkStatus();
 }
 
 }  // namespace
