@@ -136,7 +136,7 @@ class Daemon {
   StopFlag stop_;
   int instance_lock_ = -1;
   Stage judging_;
-  kafka::SnapshotProducer snapshot_producer_;
+  SnapshotProducer snapshot_producer_;
   std::unique_ptr<SnapshotThread> snapshot_thread_;  // ends before the flows; null: there are no snapshots
   std::optional<Stage> routing_;                     // the first of two, if ids are to be unique in the topic
   std::vector<Stage*> stages_ = {&judging_};         // with routing_ if there is one

@@ -32,16 +32,20 @@ namespace {
 class TopicsTest : public testing::Test {
  protected:
   TopicsTest() {
-    std::ofstream(config_) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name_
-                           << "\ninstance: test\nid: json:/id\nhorizon: 30d\nfpp: 1e-9\nmemory: 64MiB\n"
-                           << "kafka:\n  session.timeout.ms: 6000\n  heartbeat.interval.ms: 500\n"
-                           << "topics:\n"
-                           << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
-                           << "  - {input: " << name_ << ".bills, output: " << name_ << ".bills-unique}\n"
-                           << "  - input: ^" << name_ << "\\.clicks\\.(.+)$\n"
-                           << "    output: " << name_ << ".clicks-unique.$1\n    id: key\n";
+    Config() << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
+             << "  - {input: " << name_ << ".bills, output: " << name_ << ".bills-unique}\n"
+             << "  - input: ^" << name_ << "\\.clicks\\.(.+)$\n"
+             << "    output: " << name_ << ".clicks-unique.$1\n    id: key\n";
   }
 
+  // Up to the list of topics, to which it can be appended.
+  std::ofstream Config() const {
+    std::ofstream file(config_);
+    file << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name_
+         << "\ninstance: test\nid: json:/id\nhorizon: 30d\nfpp: 1e-9\nmemory: 64MiB\n"
+         << "kafka:\n  session.timeout.ms: 6000\n  heartbeat.interval.ms: 500\ntopics:\n";
+    return file;
+  }
   std::string Topic(const std::string& name) const { return absl::StrCat(name_, ".", name); }
   void Create(const std::string& name) {
     ASSERT_TRUE(SharedClient().CreateTopic(Topic(name), 2, {{"retention.ms", "-1"}}).ok());
@@ -181,19 +185,14 @@ TEST_F(TopicsTest, AnInputThatIsDeletedAndCreatedAgainLeavesTheOthersReading) {
 class MergedTopicsTest : public TopicsTest {
  protected:
   MergedTopicsTest() {
-    std::ofstream(config_) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name_
-                           << "\ninstance: test\nid: json:/id\nhorizon: 30d\nfpp: 1e-9\nmemory: 64MiB\n"
-                           << "kafka:\n  session.timeout.ms: 6000\n  heartbeat.interval.ms: 500\n"
-                           << "topics:\n"
-                           << "  - input: [" << name_ << ".west, " << name_ << ".east]\n"
-                           << "    output: " << name_
-                           << ".all\n    input_header: from\n    snapshots: {to: \"topic:" << name_
-                           << ".snapshots\", every: 1s}\n"
-                           << "    counters: [{name: ways, key: key, mode: total, output: " << name_
-                           << ".totals}]\n"
-                           << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
-                           << "  - {input: ^" << name_ << "\\.clicks\\.(.+)$, output: " << name_
-                           << ".clicks-unique.$1, scope: topic}\n";
+    Config() << "  - input: [" << name_ << ".west, " << name_ << ".east]\n"
+             << "    output: " << name_
+             << ".all\n    input_header: from\n    snapshots: {to: \"topic:" << name_
+             << ".snapshots\", every: 1s}\n"
+             << "    counters: [{name: ways, key: key, mode: total, output: " << name_ << ".totals}]\n"
+             << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
+             << "  - {input: ^" << name_ << "\\.clicks\\.(.+)$, output: " << name_
+             << ".clicks-unique.$1, scope: topic}\n";
   }
   // In partitions at random, each twice.
   void Scatter(const std::string& name, int partitions, int first, int last) {

@@ -144,14 +144,14 @@ class Output final : public Sink {
 
   ClientStatistics statistics_;  // of this producer, or the one before it
   std::atomic<int64_t> closed_sockets_{0};
-  int64_t closed_before_ = 0;  // when the transaction began
+  int64_t closed_before_ = 0;                  // when the transaction began
+  std::array<FlowCount, kFlowCounts> counts_;  // the producer's threads count until it ends
   ClientPtr producer_;
   std::map<int32_t, FlowTopics> topics_;  // of this producer, by flow, as they are first written to
   std::vector<Sent> sent_;
   std::map<int32_t, FlowSize> flow_sizes_;
   FlowSize* flow_size_ = nullptr;  // of the record written last, whose flow is the next
   int32_t flow_of_size_ = -1;
-  std::array<FlowCount, kFlowCounts> counts_;
   int64_t unanswered_at_end_ = 0;  // bytes
   absl::Duration waited_;
   int64_t room_seen_at_ = 0;  // sent bytes when AwaitRoom last looked
