@@ -67,12 +67,15 @@ class LETHE_EXPORT DedupStage {
   absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name);
 
   // The same with the memory limit of another stage, which both share; that of `options` does not count.
+  // Each takes what it needs. When memory is short, who needs less than an even share has it, and the others
+  // divide the rest: they shorten their windows.
   static absl::StatusOr<std::unique_ptr<DedupStage>> Create(const StageOptions& options,
                                                             const DedupStage& memory_of);
 
   // The options given to Create.
   const StageOptions& options() const { return options_; }
-  const MemoryBudget& memory() const { return memory_->all; }
+  // The limit, and what all who share it use.
+  const MemoryBudget& memory() const;
 
   // ---- Operations ----
 
@@ -109,13 +112,7 @@ class LETHE_EXPORT DedupStage {
 
  private:
   friend int64_t TakeMissingBytes(DedupStage& stage);  // src/stage/missing_bytes.h
-  // The limit is divided into parts, so that none starves another.
-  struct Memory {
-    explicit Memory(const StageOptions& options);
-    MemoryBudget all;
-    MemoryBudget filters;
-    MemoryBudget audit;
-  };
+  struct Memory;
   DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter,
              std::shared_ptr<Memory> memory);
   static absl::StatusOr<std::unique_ptr<DedupStage>> Make(const StageOptions& options,
@@ -130,6 +127,7 @@ class LETHE_EXPORT DedupStage {
   const uint64_t hash_seed_;
   const FilterFactory new_filter_;  // null for the library's engines
   const std::shared_ptr<Memory> memory_;
+  MemoryBudget filters_memory_;
 };
 
 // A stream of events in which ids are unique: one filter, in shards with a lock each, and one stream time.

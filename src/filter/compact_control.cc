@@ -67,11 +67,15 @@ constexpr int kMostStashedAtLimit = 16;
 }  // namespace
 
 CompactControl::CompactControl(const FilterOptions& options, Reservation own)
-    : epochs_(WholeMilliseconds(options.horizon)),
-      budget_(options.memory),
+    : budget_(options.memory),
+      epochs_(WholeMilliseconds(options.horizon)),
       target_fpp_(options.target_fpp),
       own_(std::move(own)),
-      steps_(kSteps, kCountedSteps) {}
+      steps_(kSteps, kCountedSteps) {
+  budget_->AddUser();
+}
+
+CompactControl::~CompactControl() { budget_->RemoveUser(); }
 
 void CompactControl::Control(CompactLines* table) {
   table_ = table;
@@ -134,6 +138,7 @@ void CompactControl::Record(AdaptationStep::Kind kind, absl::string_view reason)
 }
 
 void CompactControl::Work(int64_t lines_due) {
+  if (budget_->IsOverdrawn()) Yield();
   if (table_->stashed() > 0) DrainStash();
   if (epochs_.ids() > grow_over_ids_) {
     Grow();
@@ -249,7 +254,8 @@ void CompactControl::DrainStash() {
 void CompactControl::Shrink(int64_t lines_due) {
   if (table_->IsBeingCopied()) return;
   const bool is_loose =
-      static_cast<double>(epochs_.ids()) < kLooseLoad * static_cast<double>(table_->slots());
+      static_cast<double>(epochs_.ids()) < kLooseLoad * static_cast<double>(table_->slots()) ||
+      budget_->IsOverdrawn();
   if (!is_loose && (epochs_.begun() < no_shrink_before_ || inserts_ - merged_at_ < kInsertsPerMerge)) return;
   merged_at_ = inserts_;
   const int64_t most = is_loose ? std::max(kMergesPerCall, lines_due) : 1;
@@ -285,9 +291,18 @@ void CompactControl::ForgetAtLimit() {
   NoteSize();
 }
 
+void CompactControl::Yield() {
+  if (table_->memory_bytes() <= budget_->EvenPart() || epochs_.ids() < shrink_under_ids_) return;
+  if (epochs_.live() > 1) {
+    ForgetAtLimit();
+  } else {
+    most_ids_in_epoch_ = EpochIdsAtLimit();
+  }
+}
+
 int64_t CompactControl::EpochIdsAtLimit() const {
   const auto bytes = static_cast<double>(table_->memory_bytes());
-  const double most = 1 + static_cast<double>(std::max<int64_t>(0, FreeBytes())) / bytes;
+  const double most = 1 + static_cast<double>(budget_->free_bytes()) / bytes;
   return std::max<int64_t>(
       1, static_cast<int64_t>(most * static_cast<double>(table_->slots())) / kEpochsAtLimit);
 }
@@ -308,7 +323,7 @@ void CompactControl::NoteSize() {
 }
 
 void CompactControl::NoteLimit() {
-  most_ids_in_epoch_ = FreeBytes() < table_->memory_bytes() ? EpochIdsAtLimit() : INT64_MAX;
+  most_ids_in_epoch_ = budget_->free_bytes() < table_->memory_bytes() ? EpochIdsAtLimit() : INT64_MAX;
 }
 
 int64_t CompactControl::LinesDue(int64_t now_ms, int64_t before_ms) const {
@@ -395,10 +410,10 @@ absl::StatusOr<std::vector<absl::Span<char>>> CompactControl::Restore(absl::stri
     return absl::DataLossError("the saved state of a compact filter is inconsistent");
   }
   if (!table_->MakeRoomFor(lines, memory_bytes)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the filter needs ", std::max(bytes, memory_bytes), " bytes, and of the memory limit of ",
-        budget_->limit_bytes(), " only ", budget_->limit_bytes() - budget_->used_bytes(),
-        " are left: raise it, or open fewer partitions"));
+    return absl::ResourceExhaustedError(absl::StrCat("the filter needs ", std::max(bytes, memory_bytes),
+                                                     " bytes, and of the memory limit of ",
+                                                     budget_->limit_bytes(), " only ", budget_->free_bytes(),
+                                                     " are left: raise it, or open fewer partitions"));
   }
   if (epochs_.ids() > table_->slots() + CompactLines::kMostStashed) {
     return absl::DataLossError("the saved state of a compact filter claims more ids than its lines can hold");

@@ -42,6 +42,7 @@ class CompactControl : public EngineFilter {
   // Comes before all others: the table is of who derives from this.
   void Control(CompactLines* table);
   CompactControl(const FilterOptions& options, Reservation own);
+  ~CompactControl() override;
   // Besides the object itself.
   static int64_t HeapBytes();
 
@@ -75,10 +76,11 @@ class CompactControl : public EngineFilter {
   void NotePressure();
   // The oldest epoch makes room.
   void ForgetAtLimit();
+  // Others need memory: gives back, an epoch at a time, if it holds more than an even part.
+  void Yield();
   // A share of the slots at the limit. With a share of the present slots, a growing table would soon have the
   // most epochs that are possible, and no other could begin in time.
   int64_t EpochIdsAtLimit() const;
-  int64_t FreeBytes() const { return budget_->limit_bytes() - budget_->used_bytes(); }
   // The thresholds that the hot path looks at.
   void NoteSize();
   // A filter that may come to its limit before it has doubled must have more than one epoch to forget.
@@ -86,6 +88,7 @@ class CompactControl : public EngineFilter {
   // In proportion to the time that has passed: all lines in a slice of the horizon.
   int64_t LinesDue(int64_t now_ms, int64_t before_ms) const;
 
+  MemoryBudget* const budget_;
   // What the hot path looks at.
   CompactEpochs epochs_;
   int64_t grow_over_ids_ = 0;
@@ -101,7 +104,6 @@ class CompactControl : public EngineFilter {
   static void Transfer(Self& self, int64_t& memory_bytes, Fields& fields);
 
   CompactLines* table_ = nullptr;
-  MemoryBudget* const budget_;
   const double target_fpp_;
   const Reservation own_;
   StepLog steps_;

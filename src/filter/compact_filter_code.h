@@ -36,7 +36,9 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, C
     if (stream_time_ms <= epochs_.now_ms()) return;
     const int64_t before_ms = epochs_.now_ms();
     if (epochs_.AdvanceTo(stream_time_ms)) NoteForgotten();
-    if (__builtin_expect(HasWork(), 0)) DoWork(Base::LinesDue(epochs_.now_ms(), before_ms));
+    if (__builtin_expect(HasWork() || Base::budget_->IsOverdrawn(), 0)) {
+      DoWork(Base::LinesDue(epochs_.now_ms(), before_ms));
+    }
   }
 
  private:

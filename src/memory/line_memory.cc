@@ -79,15 +79,15 @@ absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t byte
   memory.most_bytes_ = most;
   memory.huge_from_ = huge_from;
   if (!memory.Grow(bytes)) {
-    if (WholePagesFor(bytes) <= budget->limit_bytes() - budget->used_bytes()) {
+    if (WholePagesFor(bytes) <= budget->free_bytes()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the system refused ", bytes,
                        " bytes for a filter, which the memory limit allows: raise the process's limits, or "
                        "lower the memory limit"));
     }
     return absl::ResourceExhaustedError(
-        absl::StrCat("no memory for the smallest filter (", bytes,
-                     " bytes): ", budget->limit_bytes() - budget->used_bytes(), " of ", budget->limit_bytes(),
+        absl::StrCat("no memory for the smallest filter (", bytes, " bytes): ", budget->free_bytes(), " of ",
+                     budget->limit_bytes(),
                      " bytes of the memory limit are left; raise the limit, or open fewer partitions"));
   }
   return memory;

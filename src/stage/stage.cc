@@ -13,6 +13,7 @@
 #include "lethe/filter.h"
 #include "src/engines/memory_parts.h"
 #include "src/engines/new_filter.h"
+#include "src/memory/memory_shares.h"
 #include "src/stage/missing_bytes.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
@@ -73,19 +74,30 @@ absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Make(const StageOptions&
   });
 }
 
-DedupStage::Memory::Memory(const StageOptions& options)
-    : all(options.memory_limit_bytes),
-      filters(PartsOf(options).filters, &all),
-      audit(PartsOf(options).audit, &all) {}
+// The limit is divided into parts, so that none starves another.
+struct DedupStage::Memory {
+  explicit Memory(const StageOptions& options)
+      : all(options.memory_limit_bytes),
+        filters(PartsOf(options).filters, &all),
+        audit(PartsOf(options).audit, &all),
+        shares(&filters) {}
+  MemoryBudget all;
+  MemoryBudget filters;
+  MemoryBudget audit;
+  MemoryShares shares;
+};
 
 DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter,
                        std::shared_ptr<Memory> memory)
     : options_(options),
       hash_seed_(hash_seed),
       new_filter_(std::move(new_filter)),
-      memory_(std::move(memory)) {}
+      memory_(std::move(memory)),
+      filters_memory_(memory_->shares) {}
 
 DedupStage::~DedupStage() = default;
+
+const MemoryBudget& DedupStage::memory() const { return memory_->all; }
 
 absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name) {
   return OrNoMemory([&] { return Open(name, hash_seed_); });
@@ -95,7 +107,7 @@ absl::Status DedupStage::SetMemoryLimit(int64_t bytes) {
   return OrNoMemory([&] { return SetLimits(bytes); });
 }
 
-int64_t TakeMissingBytes(DedupStage& stage) { return stage.memory_->filters.TakeMissingBytes(); }
+int64_t TakeMissingBytes(DedupStage& stage) { return stage.filters_memory_.TakeMissingBytes(); }
 
 absl::Status DedupStage::SetLimits(int64_t bytes) {
   StageOptions wanted = options_;
@@ -122,13 +134,14 @@ absl::Status DedupStage::SetLimits(int64_t bytes) {
                      ", or less when the filters have shrunk, which they do with their load"));
   }
   if (!is_raised) memory_->all.SetLimit(bytes);
+  memory_->shares.Divide(nullptr, 0);
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name, uint64_t hash_seed) {
   const FilterOptions filter_options{.horizon = options_.horizon,
                                      .target_fpp = options_.target_fpp,
-                                     .memory = &memory_->filters,
+                                     .memory = &filters_memory_,
                                      .engine = options_.engine};
   std::vector<std::unique_ptr<Shard>> shards;
   for (int i = 0; i < options_.shards; ++i) {

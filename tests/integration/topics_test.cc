@@ -303,6 +303,40 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
   EXPECT_TRUE(Right("orders", "orders-unique"));
 }
 
+// Redundant producers: one way may be missing, now and at every start.
+TEST_F(MergedTopicsTest, AMissingInputHoldsNoOther) {
+  ASSERT_TRUE(SharedClient().CreateTopic(Topic("all"), 3, {{"retention.ms", "-1"}}).ok());
+  for (const char* topic : {"west", "orders", "orders-unique"}) Create(topic);
+  Scatter("west", 2, 1, 200);
+  const std::string merged = absl::StrCat(name_, "-", Topic("all"), "-repartition");
+  auto daemon = Start();
+  ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(merged, {"west"}); })) << daemon->Log();
+  std::string ready;
+  EXPECT_TRUE(daemon->Await([&] {
+    const HttpAnswer answer = daemon->Get("/readyz");
+    ready = answer.body;
+    return answer.status == 200 && absl::StrContains(ready, Topic("east") + " is not read: ") &&
+           absl::StrContains(ready, "does not exist");
+  })) << ready;
+  Create("east");
+  Scatter("east", 2, 100, 300);
+  ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(merged, {"west", "east"}); })) << daemon->Log();
+  EXPECT_TRUE(daemon->Await([&] { return !absl::StrContains(daemon->Get("/readyz").body, "is not read"); }));
+  EXPECT_TRUE(daemon->Stop());
+  // Now the first one is away.
+  ASSERT_TRUE(SharedClient().DeleteTopic(Topic("west")).ok());
+  Scatter("east", 2, 200, 400);
+  daemon = Start();
+  ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(merged, {"east"}); })) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  std::set<std::string> ids;
+  const std::vector<Record> passed = SharedClient().ReadSettled(Topic("all")).value();
+  for (const Record& record : passed) {
+    EXPECT_TRUE(ids.insert(JsonId(record)).second) << JsonId(record) << " passed twice";
+  }
+  EXPECT_EQ(ids.size(), 400u);
+}
+
 // The broker that has one topic's output is behind a wire of 5,000 bytes a second. Its topic gets so little
 // of each transaction that the others go on: at the least size of a whole transaction each would take 13 s.
 TEST(SlowTopicTest, DelaysTheOthersByLittle) {

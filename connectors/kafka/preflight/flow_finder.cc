@@ -47,9 +47,12 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
   int added_count = 0;
   for (TopicList::Refused& each : inputs.refused) problems.emplace(each.topic, std::move(each.why));
   for (const DaemonOptions& options : inputs.topics) {
-    if (present.contains(options.input)) continue;
-    const absl::Status added = AddTopic(options, client, added_count < kMostLogged);
-    added_count += added.ok() ? 1 : 0;
+    const bool is_judged = present.contains(options.input);
+    if (is_judged && Unrouted(options).empty()) continue;
+    std::map<std::string, std::string> missing;  // of merged inputs
+    const absl::Status added = AddTopic(options, client, is_judged, added_count < kMostLogged, missing);
+    added_count += added.ok() && !is_judged ? 1 : 0;
+    problems.merge(missing);
     if (!added.ok()) problems.emplace(options.input, std::string(added.message()));
     if (absl::IsUnavailable(added)) passing.insert(options.input);
   }
@@ -74,7 +77,15 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
   return absl::OkStatus();
 }
 
-absl::Status FlowFinder::AddTopic(const DaemonOptions& options, rd_kafka_t* client, bool is_logged) {
+std::vector<std::string> FlowFinder::Unrouted(const DaemonOptions& options) const {
+  if (options.scope != Scope::kTopic) return {};
+  std::vector<std::string> unrouted = options.inputs();
+  std::erase_if(unrouted, [&](const std::string& input) { return routed_.contains(input); });
+  return unrouted;
+}
+
+absl::Status FlowFinder::AddTopic(const DaemonOptions& options, rd_kafka_t* client, bool is_judged,
+                                  bool is_logged, std::map<std::string, std::string>& missing) {
   std::vector<std::pair<DaemonOptions, Topics>> found;
   if (options.scope == Scope::kTopic) {
     // Before anything is routed.
@@ -84,22 +95,28 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, rd_kafka_t* clie
       return AskCommitted(client, topic, *partitions);
     };
     if (absl::Status scope = CheckScope(JudgingOptions(options), 0, ask); !scope.ok()) return scope;
-    if (absl::Status routers = InspectRouters(options, found); !routers.ok()) return routers;
+    if (absl::Status routers = InspectRouters(options, found, missing); !routers.ok()) return routers;
+    if (found.empty()) return absl::OkStatus();
   }
-  DaemonOptions judging = options.scope == Scope::kTopic ? JudgingOptions(options) : options;
-  if (absl::Status made = EnsureTotalsTopicsOnce(judging, client); !made.ok()) return made;
-  auto topics = InspectTopicsOnce(judging, client);
-  if (!topics.ok()) return topics.status();
   // What may fail comes first: nothing is routed to a topic that is not judged.
-  if (absl::Status added = add_(judging, *std::move(topics), is_logged); !added.ok()) return added;
+  if (!is_judged) {
+    DaemonOptions judging = options.scope == Scope::kTopic ? JudgingOptions(options) : options;
+    if (absl::Status made = EnsureTotalsTopicsOnce(judging, client); !made.ok()) return made;
+    auto topics = InspectTopicsOnce(judging, client);
+    if (!topics.ok()) return topics.status();
+    if (absl::Status added = add_(judging, *std::move(topics), is_logged); !added.ok()) return added;
+  }
   for (auto& [routing, its_topics] : found) {
+    if (is_judged) spdlog::info("{} is read, too, for {}", routing.input, options.output);
     if (absl::Status added = add_(routing, std::move(its_topics), is_logged); !added.ok()) return added;
+    routed_.insert(routing.input);
   }
   return absl::OkStatus();
 }
 
 absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
-                                        std::vector<std::pair<DaemonOptions, Topics>>& found) {
+                                        std::vector<std::pair<DaemonOptions, Topics>>& found,
+                                        std::map<std::string, std::string>& missing) {
   if (routing_client_ == nullptr) {
     auto client = MakeAskingClient(RoutingOptions(options, options.input), routing_errors_);
     if (!client.ok()) return client.status();
@@ -107,11 +124,16 @@ absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
   }
   rd_kafka_t* const client = routing_client_.get();
   if (absl::Status made = EnsureRepartitionTopicOnce(options, client); !made.ok()) return made;
-  for (const std::string& input : options.inputs()) {
+  for (const std::string& input : Unrouted(options)) {
     DaemonOptions routing = RoutingOptions(options, input);
     auto topics = InspectTopicsOnce(routing, client);
-    if (!topics.ok()) return topics.status();
-    found.emplace_back(std::move(routing), *std::move(topics));
+    if (absl::IsNotFound(topics.status())) {
+      missing.emplace(input, std::string(topics.status().message()));
+    } else if (!topics.ok()) {
+      return topics.status();
+    } else {
+      found.emplace_back(std::move(routing), *std::move(topics));
+    }
   }
   return absl::OkStatus();
 }

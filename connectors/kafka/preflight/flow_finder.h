@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,8 @@ namespace lethe::kafka {
 absl::StatusOr<TopicList::Inputs> FindInputs(rd_kafka_t* client, const TopicList& list);
 
 // Adds a flow for each topic of a list as soon as it can be read and written: when its pattern matches a new
-// topic, when a missing output was created. A topic that cannot holds up no other.
+// topic, when a missing output was created. A topic that cannot holds up no other, nor do merged inputs that
+// are missing those that are there.
 //
 // Thread safety: Look() belongs to one thread; Problems() may be called from any.
 class FlowFinder {
@@ -41,15 +43,21 @@ class FlowFinder {
   std::map<std::string, std::string> Problems() const;
 
  private:
-  absl::Status AddTopic(const DaemonOptions& options, rd_kafka_t* client, bool is_logged);
-  // Those of `scope: topic`, by their routers' group.
+  // Those of its inputs that no router reads yet, of `scope: topic`.
+  std::vector<std::string> Unrouted(const DaemonOptions& options) const;
+  // `missing`: why inputs are not read, of which others are.
+  absl::Status AddTopic(const DaemonOptions& options, rd_kafka_t* client, bool is_judged, bool is_logged,
+                        std::map<std::string, std::string>& missing);
+  // By their group.
   absl::Status InspectRouters(const DaemonOptions& options,
-                              std::vector<std::pair<DaemonOptions, Topics>>& found);
+                              std::vector<std::pair<DaemonOptions, Topics>>& found,
+                              std::map<std::string, std::string>& missing);
 
   const TopicList list_;
   const Flows& flows_;
   const Add add_;
   std::map<std::string, std::string> said_;  // the problems that were logged
+  std::set<std::string> routed_;             // inputs
   ClientErrors routing_errors_;
   ClientPtr routing_client_;  // of the routers' group
 

@@ -29,6 +29,7 @@ absl::StatusOr<TopicConfig> ConfigIfNew(const DaemonOptions& options, rd_kafka_t
                                         const TopicFacts& input) {
   for (const std::string& each : options.inputs()) {
     const auto partitions = CountPartitions(client, each, kAskTimeoutMs);
+    if (absl::IsNotFound(partitions.status())) continue;  // another one exists
     if (!partitions.ok()) return partitions.status();
     const auto committed = AskCommitted(client, each, *partitions);
     if (absl::IsPermissionDenied(committed.status())) {

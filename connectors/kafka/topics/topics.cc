@@ -207,21 +207,27 @@ absl::StatusOr<int32_t> EnsureTopic(
 
 absl::StatusOr<TopicFacts> DescribeInputs(const DaemonOptions& options, const std::vector<std::string>& names,
                                           rd_kafka_t* client) {
-  absl::StatusOr<TopicFacts> all;
+  TopicFacts all;
+  absl::Status missing;
   for (const std::string& name : names) {
     auto topic = DescribeAs(options, "input", name, 1, client);
-    if (!topic.ok()) return topic;
-    if (!all.ok()) {
+    if (!topic.ok()) {
+      if (!absl::IsNotFound(topic.status())) return topic;
+      if (missing.ok()) missing = topic.status();
+      continue;
+    }
+    if (all.partitions == 0) {
       all = *std::move(topic);
       continue;
     }
-    all->partitions = std::max(all->partitions, topic->partitions);
-    all->replicas = std::max(all->replicas, topic->replicas);
-    all->may_be_described = all->may_be_described && topic->may_be_described;
-    if (topic->max_message_bytes() > all->max_message_bytes()) {
-      all->config["max.message.bytes"] = absl::StrCat(topic->max_message_bytes());
+    all.partitions = std::max(all.partitions, topic->partitions);
+    all.replicas = std::max(all.replicas, topic->replicas);
+    all.may_be_described = all.may_be_described && topic->may_be_described;
+    if (topic->max_message_bytes() > all.max_message_bytes()) {
+      all.config["max.message.bytes"] = absl::StrCat(topic->max_message_bytes());
     }
   }
+  if (all.partitions == 0) return missing;
   return all;
 }
 

@@ -104,7 +104,7 @@ absl::StatusOr<int32_t> EnsureTopic(
     const std::function<absl::StatusOr<TopicConfig>(const TopicFacts& input)>& config_for);
 
 // DescribeTopic() with errors that name the topic's role and the remedy.
-// Of several inputs, the most that any of them has or takes.
+// Of several inputs, the most that any of those that exist has or takes. NotFound: none exists.
 absl::StatusOr<TopicFacts> DescribeInputs(const DaemonOptions& options, const std::vector<std::string>& names,
                                           rd_kafka_t* client);
 absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client);
