@@ -400,16 +400,22 @@ absl::Status Daemon::Stage::Connect() {
 
 absl::Status Daemon::Stage::AskEnds() {
   if (absl::Status connected = Connect(); !connected.ok()) return connected;
-  met.Last(asking.get()).IgnoreError();           // what the lanes meet, too, and say
-  std::map<int32_t, std::vector<int32_t>> owned;  // by flow
+  met.Last(asking.get()).IgnoreError();               // what the lanes meet, too, and say
+  std::map<std::string, std::vector<int32_t>> owned;  // by topic
   for (const LaneReport& lane : Reports()) {
-    for (const PartitionReport& each : lane.partitions) owned[each.flow].push_back(each.partition);
+    for (const PartitionReport& each : lane.partitions) owned[each.topic].push_back(each.partition);
   }
-  for (const auto& [flow, partitions] : owned) {
-    const auto asked = kafka::AskEnds(asking.get(), flows.at(flow).options.input, partitions, kAskTimeout);
-    if (absl::IsNotFound(asked.status())) continue;  // it is deleted, and the lanes say so
-    if (!asked.ok()) return asked.status();
-    ends.Put(flow, *asked);
+  const auto put = [&](const EndsByTopic& asked) {
+    for (const auto& [topic, its_ends] : asked) ends.Put(flows.Find(topic)->number, its_ends);
+  };
+  auto asked = kafka::AskEnds(asking.get(), owned, kAskTimeout);
+  if (asked.ok()) put(*asked);
+  if (!absl::IsNotFound(asked.status())) return asked.status();
+  // One is deleted, and the lanes say so.
+  for (const auto& each : owned) {
+    asked = kafka::AskEnds(asking.get(), {each}, kAskTimeout);
+    if (asked.ok()) put(*asked);
+    if (!asked.ok() && !absl::IsNotFound(asked.status())) return asked.status();
   }
   return absl::OkStatus();
 }

@@ -84,7 +84,8 @@ struct Topic {
     for (int i = 0; i < 4; ++i) partitions.push_back(*stage->Open(absl::StrCat(name, "-", i)));
   }
   static StageOptions Options() {
-    return {.horizon = kHorizon, .target_fpp = 1e-6, .memory_limit_bytes = kLimit, .shards = 1};
+    return {
+        .horizon = kHorizon, .target_fpp = 1e-6, .memory_limit_bytes = kLimit, .shards = 1, .hash_seed = 1};
   }
   // A minute of stream time, of so many ids.
   void Minute(int minute, int ids) {
@@ -145,7 +146,7 @@ TEST(MemorySharesTest, ABurstOfOneTopicLeavesTheOthersTheirWindow) {
   EXPECT_GE(quiet->Window(), kHorizon - absl::Minutes(1));
   EXPECT_EQ(quiet->Found(31, 8'000, 90), 1);
   EXPECT_GT(quiet->Bytes(), 2 << 20);
-  EXPECT_EQ(quiet->false_positives, 0);
+  EXPECT_LE(quiet->false_positives, 3) << "of 480,000, at one in a million each";
   EXPECT_LT(burst.false_positives, 9'000'000 * 3e-6);
   EXPECT_LT(burst.Window(), absl::Minutes(20));
   EXPECT_GT(burst.Bytes(), kLimit / 2) << "what is left is used";

@@ -14,6 +14,16 @@ constexpr absl::Duration kAskEvery = absl::Milliseconds(50);
 constexpr int64_t kLatest = -1;
 constexpr int64_t kEarliest = -2;
 
+PartitionListPtr PlacesIn(const std::map<std::string, std::vector<int32_t>>& partitions, int64_t at) {
+  PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+  for (const auto& [topic, of_topic] : partitions) {
+    for (const int32_t partition : of_topic) {
+      rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = at;
+    }
+  }
+  return list;
+}
+
 }  // namespace
 
 ClientConfig ReaderConfig(const DaemonOptions& options, const std::string& isolation,
@@ -44,12 +54,7 @@ absl::StatusOr<BoundsByTopic> AskBounds(rd_kafka_t* client,
                                         int timeout_ms) {
   BoundsByTopic bounds;
   for (const int64_t at : {kEarliest, kLatest}) {
-    const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
-    for (const auto& [topic, of_topic] : partitions) {
-      for (const int32_t partition : of_topic) {
-        rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = at;
-      }
-    }
+    const PartitionListPtr list = PlacesIn(partitions, at);
     if (list->cnt == 0) return bounds;
     const rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, list.get(), timeout_ms);
     const std::string doing =
@@ -121,25 +126,33 @@ absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading 
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::map<int32_t, int64_t>> AskEnds(rd_kafka_t* client, const std::string& topic,
-                                                   const std::vector<int32_t>& partitions,
-                                                   absl::Duration timeout) {
-  std::map<int32_t, int64_t> ends;
-  if (partitions.empty()) return ends;
-  const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
-  for (const int32_t partition : partitions) {
-    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = kLatest;
-  }
+absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client,
+                                    const std::map<std::string, std::vector<int32_t>>& partitions,
+                                    absl::Duration timeout) {
+  EndsByTopic ends;
+  const PartitionListPtr list = PlacesIn(partitions, kLatest);
+  if (list->cnt == 0) return ends;
   const rd_kafka_resp_err_t code =
       rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout)));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return ErrorStatus(code, absl::StrCat("asking for the end of ", topic));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ErrorStatus(code, partitions.size() == 1
+                                 ? absl::StrCat("asking for the end of ", partitions.begin()->first)
+                                 : absl::StrCat("asking for the ends of ", partitions.size(), " topics"));
+  }
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& answer = list->elems[i];
     if (answer.err == RD_KAFKA_RESP_ERR_NO_ERROR && answer.offset >= 0)
-      ends[answer.partition] = answer.offset;
+      ends[answer.topic][answer.partition] = answer.offset;
   }
   return ends;
+}
+
+absl::StatusOr<std::map<int32_t, int64_t>> AskEnds(rd_kafka_t* client, const std::string& topic,
+                                                   const std::vector<int32_t>& partitions,
+                                                   absl::Duration timeout) {
+  auto ends = AskEnds(client, {{topic, partitions}}, timeout);
+  if (!ends.ok()) return ends.status();
+  return std::move((*ends)[topic]);
 }
 
 }  // namespace lethe::kafka

@@ -65,7 +65,12 @@ struct LogReading {
 absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading reading);
 
 // The ends of the partitions' logs: last stable offsets, or high watermarks, by the client's isolation level.
-// Without those that got no answer.
+// Without those that got no answer. NotFound: a topic was deleted.
+using EndsByTopic = std::map<std::string, std::map<int32_t, int64_t>>;
+absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client,
+                                    const std::map<std::string, std::vector<int32_t>>& partitions,
+                                    absl::Duration timeout);
+// Of one topic.
 absl::StatusOr<std::map<int32_t, int64_t>> AskEnds(rd_kafka_t* client, const std::string& topic,
                                                    const std::vector<int32_t>& partitions,
                                                    absl::Duration timeout);

@@ -16,12 +16,13 @@ namespace lethe {
 namespace {
 
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
+// So that ten thousand idle partitions cost no more than a thousand.
+constexpr absl::Duration kPublishEveryOfEach = absl::Microseconds(250);
 // The most time that the figures of filters may take of the worker at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
-// Of quiet partitions that many reports are renewed each time, or this part of them if that is more: each
-// within two seconds.
+// Of quiet partitions that many reports are renewed each time, or as many that each is within this time.
 constexpr size_t kLeastQuietTurns = 256;
-constexpr size_t kQuietTurns = 8;
+constexpr absl::Duration kRenewQuietWithin = absl::Seconds(2);
 // A transaction stays open for one interval, and its commit may take some.
 constexpr int kIntervals = 3;
 
@@ -55,8 +56,12 @@ bool Publisher::IsDue() const {
   return state_.clock.Steady() >= next_publish_ || (options_.exit_at_end && IsAtEnd() != published_at_end_);
 }
 
+absl::Duration Publisher::PublishEvery() const {
+  return std::max(kPublishEvery, static_cast<int64_t>(tasks_.size()) * kPublishEveryOfEach);
+}
+
 void Publisher::Publish() {
-  next_publish_ = state_.clock.Steady() + kPublishEvery;
+  next_publish_ = state_.clock.Steady() + PublishEvery();
   SayWhenCaughtUp();
   for (int32_t flow = 0; flow < all_flows_.size(); ++flow) {
     CounterWatch* const watch = all_flows_.at(flow).counter_watch;
@@ -95,7 +100,8 @@ void Publisher::Publish() {
 }
 
 void Publisher::RenewReports() {
-  const size_t turns = std::max(kLeastQuietTurns, tasks_.size() / kQuietTurns);
+  const int64_t rounds = std::max<int64_t>(1, kRenewQuietWithin / PublishEvery());
+  const size_t turns = std::max(kLeastQuietTurns, tasks_.size() / static_cast<size_t>(rounds));
   size_t quiet = 0;
   // Both maps are in the same order, and mostly of the same partitions.
   const auto renew = [&](Tasks::const_iterator each, Tasks::const_iterator end) {

@@ -54,6 +54,7 @@ class Publisher {
 
   // Renews the reports of partitions with which something has happened or may; of the others, which are most
   // of thousands, each in its turn: only what producers hide in an open transaction changes there.
+  absl::Duration PublishEvery() const;
   void RenewReports();
   static Stamp StampOf(const Task& task);
   // Whether the report stays true until something happens.
