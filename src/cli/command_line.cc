@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "connectors/kafka/client/library.h"
 #include "src/cli/command_settings.h"
+#include "src/cli/config/effective.h"
 #include "src/cli/config/manual.h"
 #include "src/cli/config/reference.h"
 #include "src/cli/config/removed.h"

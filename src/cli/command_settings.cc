@@ -12,10 +12,12 @@
 namespace lethe {
 namespace {
 
-absl::Status StoreWithoutId(absl::string_view text, FilterCommandOptions::WithoutId& target) {
-  using WithoutId = FilterCommandOptions::WithoutId;
-  return StoreChoice<WithoutId, 3>(
-      text, {{{"pass", WithoutId::kPass}, {"drop", WithoutId::kDrop}, {"fail", WithoutId::kFail}}}, target);
+using OnDuplicate = FilterCommandOptions::OnDuplicate;
+using WithoutId = FilterCommandOptions::WithoutId;
+
+absl::Status AddFile(absl::string_view text, std::vector<std::string>& files) {
+  files.emplace_back(text);
+  return absl::OkStatus();
 }
 
 absl::Status StoreEngine(absl::string_view text, FilterCommandOptions& options) {
@@ -34,129 +36,82 @@ absl::Status StoreEngine(absl::string_view text, FilterCommandOptions& options) 
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
      "Place of the id in a line: value, json:/pointer, or several joined with +", "json:/id",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreField(IdSpec::Parse(text), options.id);
-     }},
+     Value<At<&FilterCommandOptions::id>>},
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "1h",
-     [](absl::string_view text, FilterCommandOptions& options) { return StoreHorizon(text, options.stage); }},
+     By<StoreHorizon, At<&FilterCommandOptions::stage>>},
     {"fpp", "NUMBER", "1e-6", false, "Share of unique lines that may be taken for duplicates", "1e-6",
-     [](absl::string_view text, FilterCommandOptions& options) { return StoreFpp(text, options.stage); }},
+     By<StoreFpp, At<&FilterCommandOptions::stage>>},
     {"memory", "SIZE", "1GiB", false, "Memory limit for the filter", "1GiB",
-     [](absl::string_view text, FilterCommandOptions& options) { return StoreMemory(text, options.stage); }},
+     By<StoreMemory, At<&FilterCommandOptions::stage>>},
     {"engine", "NAME", "compact", false,
      "Filter engine: compact, exact, published; without the guarantees: bloom, recycled, opposite", "exact",
-     [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options); }},
+     By<StoreEngine, At<>>},
     {"on_duplicate", "drop|tag", "drop", false, "Handling of duplicates: tag keeps and marks them", "tag",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       using OnDuplicate = FilterCommandOptions::OnDuplicate;
-       return StoreChoice<OnDuplicate>(text, {{{"drop", OnDuplicate::kDrop}, {"tag", OnDuplicate::kTag}}},
-                                       options.on_duplicate);
-     }},
+     Choice<At<&FilterCommandOptions::on_duplicate>, OnDuplicate::kDrop, OnDuplicate::kTag>},
     {"time", "FIELD", "the time of reading", false,
      "Place of the time in a line: RFC 3339 or Unix milliseconds", "json:/time",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreField(Field::Parse(text), options.time);
-     }},
+     Value<At<&FilterCommandOptions::time>>},
     {"on_missing_id", "pass|drop|fail", "pass", false,
      "Handling of a line without a usable id: fail ends at it, with code 1", "fail",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreWithoutId(text, options.on_missing_id);
-     }},
+     Choice<At<&FilterCommandOptions::on_missing_id>, WithoutId::kPass, WithoutId::kDrop, WithoutId::kFail>},
     {"on_malformed", "pass|drop|fail", "pass", false, "Handling of a line whose JSON is broken", "drop",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreWithoutId(text, options.on_malformed);
-     }},
+     Choice<At<&FilterCommandOptions::on_malformed>, WithoutId::kPass, WithoutId::kDrop, WithoutId::kFail>},
     FormatSetting<FilterCommandOptions>("How the summary is printed, on stderr", "summary"),
     SwitchSetting<FilterCommandOptions, &FilterCommandOptions::quiet>("quiet", "Print no summary"),
     {"FILE", "FILE", "", false, "What to read; standard input if none is named", "",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       options.files.emplace_back(text);
-       return absl::OkStatus();
-     },
-     "", "", /*many=*/true},
+     By<AddFile, At<&FilterCommandOptions::files>>, "", "", /*many=*/true},
 };
 
 constexpr Setting<DemoOptions> kDemoSettings[] = {
     {"events", "NUMBER", "100000", false, "How many events to send", "100000",
-     [](absl::string_view text, DemoOptions& options) {
-       return Store(text, ParseWhole<int64_t>(text, 1, 1'000'000'000'000), options.events);
-     }},
+     Value<At<&DemoOptions::events>>, "1 to 1000000000000"},
     {"rate", "NUMBER", "0", false, "Events per second; 0 is as fast as they go", "1000",
-     [](absl::string_view text, DemoOptions& options) {
-       return Store(text, ParseWhole<int64_t>(text, 0, 1'000'000'000), options.rate);
-     }},
+     Value<At<&DemoOptions::rate>>, "0 to 1000000000"},
     {"brokers", "HOST:PORT,...", "a broker in the program", false, "The Kafka cluster", "localhost:9092",
-     [](absl::string_view text, DemoOptions& options) {
-       return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);
-     }},
+     Value<At<&DemoOptions::brokers>>},
     {"kill", "NUMBER", "0", false, "How often the daemon is killed on the way", "3",
-     [](absl::string_view text, DemoOptions& options) {
-       return Store(text, ParseWhole<int>(text, 0, 1000), options.kill);
-     }},
-    {"seed", "NUMBER", "a random one", false, "Repeat a run: its seed", "42",
-     [](absl::string_view text, DemoOptions& options) {
-       return Store(text, ParseWhole<uint64_t>(text, 0, std::numeric_limits<uint64_t>::max()), options.seed);
-     }},
+     Value<At<&DemoOptions::kill>>, "0 to 1000"},
+    {"seed", "NUMBER", "a random one", false, "Repeat a run: its seed", "42", Value<At<&DemoOptions::seed>>},
     {"format", "json|avro", "json", false,
      "Form of the events: JSON, or Avro in two versions of a schema, with a registry in the program", "avro",
-     [](absl::string_view text, DemoOptions& options) {
-       if (text != "json" && text != "avro") return BadValue(text, "expected json or avro");
-       options.avro = text == "avro";
-       return absl::OkStatus();
-     }},
+     Choice<At<&DemoOptions::avro>, false, true>},
     SwitchSetting<DemoOptions, &DemoOptions::serve>("serve", "Keep the status page up at the end"),
     {"port", "NUMBER", "9464 with --serve or --adapt, if it is free", false,
      "Port of the status page; with --adapt the second engine has the next one", "9464",
-     [](absl::string_view text, DemoOptions& options) {
-       return Store(text, ParseWhole<int>(text, 1, 65534), options.port);
-     }},
+     Value<At<&DemoOptions::port>>, "1 to 65534"},
     SwitchSetting<DemoOptions, &DemoOptions::adapt>("adapt",
                                                     "Show filters that follow a load instead: a day in a "
                                                     "minute with engine: published, compact beside it"),
-    {"day", "DURATION", "1m", false, "How long the day of --adapt takes", "20s",
-     [](absl::string_view text, DemoOptions& options) {
-       if (absl::Status stored = Store(text, ParseDuration(text), options.day); !stored.ok()) return stored;
-       return options.day >= absl::Seconds(1) ? absl::OkStatus() : BadValue(text, "expected 1s or more");
-     }},
+    {"day", "DURATION", "1m", false, "How long the day of --adapt takes", "20s", Value<At<&DemoOptions::day>>,
+     "1s or more"},
 };
 
 // Checks a value as a stage does, and tells it apart from one that is not given.
-template <class Value>
-absl::Status StoreGiven(absl::string_view text,
-                        absl::Status (*store)(absl::string_view text, StageOptions& stage),
-                        Value StageOptions::*option, std::optional<Value>& target) {
+template <auto kStore, auto kOption, auto kTarget>
+absl::Status OfStage(const Setting<PlanCommandOptions>& /*setting*/, absl::string_view text,
+                     PlanCommandOptions& options) {
   StageOptions stage;
-  if (absl::Status status = store(text, stage); !status.ok()) return status;
-  target = stage.*option;
-  return absl::OkStatus();
+  absl::Status status = kStore(text, stage);
+  if (status.ok()) options.request.*kTarget = stage.*kOption;
+  return status;
 }
 
 constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
     {"rate", "NUMBER", "", false, "Unique events per second, of all partitions; also 20k/s, 5M/d", "20k/s",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       return Store(text, ParseRate(text), options.request.rate);
-     }},
+     Parsed<ParseRate, At<&PlanCommandOptions::request, &PlanRequest::rate>>},
     {"horizon", "DURATION", "", false, "How late a copy may come after the first", "24h",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       return StoreGiven(text, StoreHorizon, &StageOptions::horizon, options.request.horizon);
-     }},
+     OfStage<StoreHorizon, &StageOptions::horizon, &PlanRequest::horizon>},
     {"fpp", "NUMBER", "", false, "Share of unique events that may be dropped", "1e-6",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       return StoreGiven(text, StoreFpp, &StageOptions::target_fpp, options.request.target_fpp);
-     }},
+     OfStage<StoreFpp, &StageOptions::target_fpp, &PlanRequest::target_fpp>},
     {"memory", "SIZE", "", false, "Memory limit for all filters together", "1GiB",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       return StoreGiven(text, StoreMemory, &StageOptions::memory_limit_bytes, options.request.memory_bytes);
-     }},
+     OfStage<StoreMemory, &StageOptions::memory_limit_bytes, &PlanRequest::memory_bytes>},
     FormatSetting<PlanCommandOptions>("How the plan is printed", "output"),
 };
 
 constexpr Setting<InspectCommandOptions> kInspectSettings[] = {
     FormatSetting<InspectCommandOptions>("How it is printed", "output"),
     {"SNAPSHOT", "FILE", "", true, "The snapshot", "orders-0.snapshot",
-     [](absl::string_view text, InspectCommandOptions& options) {
-       return StoreText(text, "expected a file", options.path);
-     }},
+     Value<At<&InspectCommandOptions::path>>},
 };
 
 constexpr Setting<CheckCommandOptions> kCheckSettings[] = {

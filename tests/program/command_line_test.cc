@@ -459,10 +459,11 @@ TEST_F(CommandLineTest, WrongUseIsReportedAndRunsNothing) {
       {{"survey", "--brokers", "b:1", "--input", "in", "--records", "0"},
        "lethe survey: --records: \"0\" is not valid: expected a whole number of at least 1, or all"},
       {{"survey", "--brokers", "b:1", "--input", "in", "--memory", "1MiB"},
-       "lethe survey: --memory: \"1MiB\" is not valid: expected at least 16MiB"},
+       "lethe survey: --memory: \"1MiB\" is not valid: expected a size of 16MiB or more"},
       {{"demo", "--adapt", "--kill", "2"},
        "lethe demo: --adapt has a load of its own, and no kills: leave out --rate, --kill and --format"},
-      {{"demo", "--adapt", "--day", "0s"}, "lethe demo: --day: \"0s\" is not valid: expected 1s or more"},
+      {{"demo", "--adapt", "--day", "0s"},
+       "lethe demo: --day: \"0s\" is not valid: expected a duration of 1s or more"},
       {{"demo", "--serve=yes"}, "lethe demo: serve was given a disallowed flag override"},
   };
   for (const auto& [args, error] : cases) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "src/cli/commands/reconcile_command.h"
 #include "src/cli/commands/survey_command.h"
+#include "src/cli/config/effective.h"
 
 namespace lethe {
 namespace {

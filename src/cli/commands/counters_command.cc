@@ -37,19 +37,12 @@ constexpr absl::Duration kFollowEvery = absl::Seconds(1);
 constexpr Setting<CountersCommandOptions> kSettings[] = {
     BrokersSetting<CountersCommandOptions>("The Kafka cluster: one or more of its brokers"),
     {"topic", "TOPIC", "", true, "The output of a counter, of either mode", "likes",
-     [](absl::string_view text, CountersCommandOptions& options) { return StoreTopic(text, options.topic); }},
+     By<StoreTopic, At<&CountersCommandOptions::topic>>},
     {"top", "NUMBER", "every key", false, "Print the NUMBER largest totals", "20",
-     [](absl::string_view text, CountersCommandOptions& options) {
-       return Store(text, ParseWhole<int>(text, 1, std::numeric_limits<int>::max()), options.top);
-     },
-     "1 or more"},
+     Value<At<&CountersCommandOptions::top>>, "1 or more"},
     {"format", "table|json|csv", "table", false,
      "How keys and totals are printed; json: an object for each key, on a line of its own", "csv",
-     [](absl::string_view text, CountersCommandOptions& options) {
-       return StoreChoice<Output, 3>(
-           text, {{{"table", Output::kTable}, {"json", Output::kJson}, {"csv", Output::kCsv}}},
-           options.output);
-     }},
+     Choice<At<&CountersCommandOptions::output>, Output::kTable, Output::kJson, Output::kCsv>},
     SwitchSetting<CountersCommandOptions, &CountersCommandOptions::follow>(
         "follow", "Keep running and print changes every second"),
     KafkaSetting<CountersCommandOptions>(),

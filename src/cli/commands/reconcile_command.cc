@@ -47,78 +47,36 @@ absl::Status StoreTime(absl::string_view text, std::optional<absl::Time>& target
 constexpr Setting<ReconcileCommandOptions> kSettings[] = {
     BrokersSetting<ReconcileCommandOptions>("This side's Kafka cluster: one or more of its brokers"),
     {"topic", "TOPIC", "", true, "This side's topic", "orders",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       return StoreTopic(text, options.topic);
-     }},
+     By<StoreTopic, At<&ReconcileCommandOptions::topic>>},
     {"id", "FIELD[+FIELD...]", "", true,
      "Where a record's id is: key, value, header:NAME, json:/pointer, avro:/pointer, protobuf:/name, "
      "framed.json:/pointer, or several joined with +; the same on both sides",
-     "json:/order/id",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       return StoreField(IdSpec::Parse(text), options.id);
-     }},
+     "json:/order/id", Value<At<&ReconcileCommandOptions::id>>},
     {"peer", "COMMAND", "", false,
      "What /bin/sh runs to reach the other side: lethe reconcile --serve there, with its brokers and topic",
      "ssh site-b lethe reconcile --serve --brokers b:9092 --topic orders --id json:/order/id",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       return StoreText(text, "expected a command", options.peer);
-     }},
+     Value<At<&ReconcileCommandOptions::peer>>},
     {"last", "DURATION", "24h", false, "Compare records that are at most this old, by their timestamps", "7d",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       return Store(text, ParseDuration(text), options.last);
-     },
-     "1ms or more"},
+     Value<At<&ReconcileCommandOptions::last>>, "1ms or more"},
     {"since", "TIME", "--until less --last", false, "Compare records from this time on",
-     "2026-11-22T18:00:00Z",
-     [](absl::string_view text, ReconcileCommandOptions& options) { return StoreTime(text, options.since); }},
+     "2026-11-22T18:00:00Z", By<StoreTime, At<&ReconcileCommandOptions::since>>},
     {"until", "TIME", "now less --settle", false, "Compare records before this time", "2026-11-22T19:00:00Z",
-     [](absl::string_view text, ReconcileCommandOptions& options) { return StoreTime(text, options.until); }},
+     By<StoreTime, At<&ReconcileCommandOptions::until>>},
     {"settle", "DURATION", "1m", false,
      "How long a record may take to be on both sides: until then it is not missing", "10m",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       return Store(text, ParseDuration(text), options.settle);
-     },
-     "1ms or more"},
+     Value<At<&ReconcileCommandOptions::settle>>, "1ms or more"},
     {"copy", "none|to-peer|from-peer|both", "none", false,
      "Which side gets its missing records; with --serve, what the other side may request", "both",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       Copy copy{};
-       absl::Status stored = StoreChoice<Copy, 4>(text,
-                                                  {{{"none", Copy::kNone},
-                                                    {"to-peer", Copy::kToPeer},
-                                                    {"from-peer", Copy::kFromPeer},
-                                                    {"both", Copy::kBoth}}},
-                                                  copy);
-       if (stored.ok()) options.copy = copy;
-       return stored;
-     }},
+     Choice<At<&ReconcileCommandOptions::copy>, Copy::kNone, Copy::kToPeer, Copy::kFromPeer, Copy::kBoth>},
     {"method", "auto|table|filter", "auto", false,
      "How to find differences: lookup tables, Distributed Bloom Filters, or whichever costs less", "table",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       ReconcileMethod method{};
-       absl::Status stored = StoreChoice<ReconcileMethod, 3>(text,
-                                                             {{{"auto", ReconcileMethod::kAuto},
-                                                               {"table", ReconcileMethod::kLookupTable},
-                                                               {"filter", ReconcileMethod::kFilter}}},
-                                                             method);
-       if (stored.ok()) options.method = method;
-       return stored;
-     }},
+     Choice<At<&ReconcileCommandOptions::method>, ReconcileMethod::kAuto, ReconcileMethod::kLookupTable,
+            ReconcileMethod::kFilter>},
     {"memory", "SIZE", "256MiB", false,
      "Memory limit for ids on this side; with more ids it reads in several passes", "1GiB",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       const absl::StatusOr<int64_t> bytes = ParseBytes(text);
-       if (bytes.ok() && *bytes < (int64_t{1} << 20)) return BadValue(text, "expected at least 1MiB");
-       return Store(text, bytes, options.memory_bytes);
-     },
-     "1MiB or more"},
+     Value<At<&ReconcileCommandOptions::memory_bytes>>, "1MiB or more"},
     {"timeout", "DURATION", "1m", false, "How long the other side may be silent", "5m",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       const absl::StatusOr<absl::Duration> timeout = ParseDuration(text);
-       if (timeout.ok() && *timeout < absl::Seconds(2)) return BadValue(text, "expected at least 2s");
-       return Store(text, timeout, options.timeout);
-     },
-     "2s or more"},
+     Value<At<&ReconcileCommandOptions::timeout>>, "2s or more"},
     FormatSetting<ReconcileCommandOptions>("How the report is printed", "output"),
     SwitchSetting<ReconcileCommandOptions, &ReconcileCommandOptions::serves>(
         "serve", "Run as the peer, on standard input and output"),

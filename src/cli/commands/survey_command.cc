@@ -44,46 +44,31 @@ absl::Status StoreInputs(absl::string_view text, std::vector<std::string>& input
   return absl::OkStatus();
 }
 
+absl::Status StoreRecords(absl::string_view text, SurveyCommandOptions& options) {
+  options.all_records = text == "all";
+  if (options.all_records || StoreValue({"NUMBER", "1 or more", ""}, text, options.records).ok()) {
+    return absl::OkStatus();
+  }
+  return BadValue(text, "expected a whole number of at least 1, or all");
+}
+
 constexpr Setting<SurveyCommandOptions> kSettings[] = {
     BrokersSetting<SurveyCommandOptions>("The Kafka cluster: one or more of its brokers"),
     {"input", "TOPIC|^PATTERN", "", true,
      "Topic to examine; several with commas between them, or a pattern that begins with ^: a line each, and "
      "the list "
      "`topics` for lethe.yaml",
-     "orders",
-     [](absl::string_view text, SurveyCommandOptions& options) { return StoreInputs(text, options.inputs); }},
+     "orders", By<StoreInputs, At<&SurveyCommandOptions::inputs>>},
     {"id", "FIELD[+FIELD...]", "it is looked for", false,
      "Place of the id in a record: key, value, header:NAME, json:/pointer, avro:/pointer, protobuf:/name, "
      "framed.json:/pointer, or several joined with +",
-     "json:/order/id",
-     [](absl::string_view text, SurveyCommandOptions& options) {
-       return StoreField(IdSpec::Parse(text), options.id);
-     }},
+     "json:/order/id", Value<At<&SurveyCommandOptions::id>>},
     {"records", "NUMBER|all", "1000000", false, "How many of the newest records are read, of all partitions",
-     "all",
-     [](absl::string_view text, SurveyCommandOptions& options) {
-       options.all_records = text == "all";
-       if (options.all_records) return absl::OkStatus();
-       if (ParseWhole<int64_t>(text, 1, std::numeric_limits<int64_t>::max()).ok()) {
-         return Store(text, ParseWhole<int64_t>(text, 1, std::numeric_limits<int64_t>::max()),
-                      options.records);
-       }
-       return BadValue(text, "expected a whole number of at least 1, or all");
-     },
-     "1 or more, or all"},
+     "all", By<StoreRecords, At<>>, "1 or more, or all"},
     {"last", "DURATION", "", false, "Read records that are at most this old, by their timestamps", "24h",
-     [](absl::string_view text, SurveyCommandOptions& options) {
-       return Store(text, ParseDuration(text), options.last);
-     },
-     "1ms or more"},
+     Value<At<&SurveyCommandOptions::last>>, "1ms or more"},
     {"memory", "SIZE", "256MiB", false, "Memory limit; beyond it, figures are estimated from a sample of ids",
-     "1GiB",
-     [](absl::string_view text, SurveyCommandOptions& options) {
-       const absl::StatusOr<int64_t> bytes = ParseBytes(text);
-       if (bytes.ok() && *bytes < (int64_t{16} << 20)) return BadValue(text, "expected at least 16MiB");
-       return Store(text, bytes, options.memory_bytes);
-     },
-     "16MiB or more"},
+     "1GiB", Value<At<&SurveyCommandOptions::memory_bytes>>, "16MiB or more"},
     FormatSetting<SurveyCommandOptions>("How the report is printed", "output"),
     RegistrySetting<SurveyCommandOptions>("schema_registry.url"),
     RegistrySetting<SurveyCommandOptions>("schema_registry.user"),

@@ -2,7 +2,6 @@
 #ifndef LETHE_SRC_CLI_CONFIG_CONFIG_H_
 #define LETHE_SRC_CLI_CONFIG_CONFIG_H_
 
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,12 +35,10 @@ struct RunConfig {
   std::string http = "127.0.0.1:9464";
   // Metrics of each partition; otherwise of the topic.
   bool metrics_per_partition = true;
-  std::string fingerprint;  // FingerprintOf() it
+  std::string fingerprint;  // FingerprintOf() the effective configuration
   LogOptions log;
   std::string warning;               // about how it was given; empty: none
   std::optional<CgroupLimit> limit;  // of this process's memory
-  // The given values, as text, by key, with those of all counters at "counters".
-  std::map<std::string, std::string, std::less<>> texts;
 };
 
 // Every key that takes one value; `counters`, a list, and `kafka`, a section of any number of them, are
@@ -56,13 +53,6 @@ inline constexpr absl::string_view kStorePassword = "store_password";
 bool IsTopicSetting(absl::string_view key);
 // What `--counter` takes: "name=TEXT,key=FIELD,...".
 std::string CounterFlagType();
-
-// The value of a setting that holds, as text.
-std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting);
-
-// A hash of the effective configuration, to compare instances: without their name and address, and without
-// secrets.
-std::string FingerprintOf(const RunConfig& config);
 
 // What the command line says, as text.
 struct RunFlags {

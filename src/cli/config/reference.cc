@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/client/fixed_properties.h"
+#include "src/cli/config/config.h"
 #include "src/cli/terminal/json_text.h"
 
 namespace lethe {
@@ -164,20 +165,6 @@ std::string SchemaEntry(absl::string_view name, const Setting<Options>& setting)
                       JsonString(setting.example), "],", SchemaOf(setting), "}");
 }
 
-// For YAML: plain where that is no other type and no other meaning, else in double quotes. A $ is doubled,
-// so that the file says the same when it is read.
-std::string YamlValue(const std::string& text) {
-  const std::string escaped = absl::StrReplaceAll(text, {{"$", "$$"}});
-  const bool is_plain = !escaped.empty() && absl::ascii_isalnum(static_cast<unsigned char>(escaped[0])) &&
-                        std::all_of(escaped.begin(), escaped.end(),
-                                    [](char c) {
-                                      return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-                                             absl::string_view("_-./+,:$").find(c) != absl::string_view::npos;
-                                    }) &&
-                        escaped.back() != ':';
-  return is_plain ? escaped : JsonString(escaped);
-}
-
 }  // namespace
 
 std::string ConfigurationPage() {
@@ -263,58 +250,6 @@ std::string ConfigurationSchema() {
       "again.\",\n",
       "\"title\": \"Configuration of lethe run\",\n\"type\": \"object\",\n\"additionalProperties\": false,\n",
       "\"properties\": {\n  ", absl::StrJoin(entries, ",\n  "), "\n}}\n");
-}
-
-namespace {
-
-// "topics[0]" of "topics[0].horizon"; empty if it is of no topic.
-std::string TopicOf(const EffectiveValue& value) {
-  const bool is_of_topic = absl::StartsWith(value.key, absl::StrCat(kTopics, "["));
-  return is_of_topic ? value.key.substr(0, value.key.find('.')) : "";
-}
-
-// The values of one entry of `topics`, as an item of the list.
-std::string TopicYaml(std::vector<EffectiveValue> values) {
-  for (EffectiveValue& value : values) value.key = value.key.substr(value.key.find('.') + 1);
-  std::string yaml = absl::StrReplaceAll(EffectiveYaml(values), {{"\n", "\n    "}});
-  yaml.resize(yaml.size() - 4);
-  return absl::StrCat("  - ", yaml);
-}
-
-}  // namespace
-
-std::string EffectiveYaml(const std::vector<EffectiveValue>& all) {
-  std::vector<EffectiveValue> values = all;
-  const auto topics = std::stable_partition(
-      values.begin(), values.end(), [](const EffectiveValue& value) { return TopicOf(value).empty(); });
-  std::string of_topics;
-  for (auto begin = topics; begin != values.end();) {
-    const auto end = std::find_if(
-        begin, values.end(), [&](const EffectiveValue& value) { return TopicOf(value) != TopicOf(*begin); });
-    absl::StrAppend(&of_topics, of_topics.empty() ? "topics:\n" : "", TopicYaml({begin, end}));
-    begin = end;
-  }
-  values.erase(topics, values.end());
-  std::string yaml;
-  std::string open;
-  for (const EffectiveValue& value : values) {
-    const size_t dot = value.key.find('.');
-    const std::string section = dot == std::string::npos ? "" : value.key.substr(0, dot);
-    const std::string name = dot == std::string::npos ? value.key : value.key.substr(dot + 1);
-    const std::string list = section.substr(0, section.find('['));
-    const bool is_item = list != section;
-    const bool begins = section != open && !section.empty();
-    if (begins && open.substr(0, open.find('[')) != list) absl::StrAppend(&yaml, list, ":\n");
-    open = section;
-    absl::StrAppend(&yaml,
-                    section.empty()     ? ""
-                    : is_item && begins ? "  - "
-                    : is_item           ? "    "
-                                        : "  ",
-                    name, ": ", value.is_secret ? "\"(hidden)\"" : YamlValue(value.text), "  # ",
-                    value.origin, "\n");
-  }
-  return yaml + of_topics;
 }
 
 }  // namespace lethe

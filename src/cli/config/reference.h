@@ -4,9 +4,6 @@
 #define LETHE_SRC_CLI_CONFIG_REFERENCE_H_
 
 #include <string>
-#include <vector>
-
-#include "src/cli/config/config.h"
 
 namespace lethe {
 
@@ -15,9 +12,6 @@ std::string ConfigurationPage();
 
 // connectors/lethe.schema.json: a JSON schema of the file, for editors.
 std::string ConfigurationSchema();
-
-// A configuration file that says the same, with where each value came from; secrets are hidden.
-std::string EffectiveYaml(const std::vector<EffectiveValue>& values);
 
 }  // namespace lethe
 

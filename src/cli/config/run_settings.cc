@@ -2,6 +2,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "connectors/http/http_server.h"
 #include "connectors/redis/redis_address.h"
@@ -14,14 +15,7 @@
 namespace lethe {
 namespace {
 
-// A transaction must be over well before the broker's own limit for it, which is 30 s.
-absl::Status StoreCommitInterval(absl::string_view text, absl::Duration& target) {
-  absl::StatusOr<absl::Duration> interval = ParseDuration(text);
-  if (interval.ok() && (*interval < absl::Milliseconds(1) || *interval > absl::Seconds(10))) {
-    return BadValue(text, "expected a duration from 1ms to 10s");
-  }
-  return Store(text, std::move(interval), target);
-}
+constexpr absl::string_view kEngines = "compact|exact|published";
 
 // The engines for comparisons break what the daemon promises.
 absl::Status StoreKeptEngine(absl::string_view text, DaemonOptions& target) {
@@ -36,39 +30,18 @@ absl::Status StoreKeptEngine(absl::string_view text, DaemonOptions& target) {
   if (const std::string removed = RemovedText(absl::StrCat("engine: ", text)); !removed.empty()) {
     return BadValue(text, removed);
   }
-  AnyEngine engine = target.engine();
-  absl::Status stored = StoreChoice<AnyEngine, 3>(
-      text,
-      {{{"compact", Engine::kCompact}, {"exact", Engine::kExact}, {"published", Reference::kPublished}}},
-      engine);
-  target.stage.engine = engine.own;
-  target.reference = engine.reference;
-  return stored;
-}
-
-absl::Status StoreMaxFuture(absl::string_view text, absl::Duration& target) {
-  absl::StatusOr<absl::Duration> duration = ParseDuration(text);
-  if (duration.ok() && (*duration < absl::Seconds(1) || *duration > absl::Hours(24 * 36525))) {
-    return BadValue(text, "expected a duration from 1s to 36525d");
-  }
-  return Store(text, std::move(duration), target);
-}
-
-absl::Status StoreHttp(absl::string_view text, std::string& target) {
-  if (text != "off") {
-    if (absl::Status status = http::HttpAddress::Parse(text).status(); !status.ok()) {
-      return BadValue(text, absl::StrCat(status.message(), ", or off"));
-    }
-  }
-  target = std::string(text);
+  const absl::StatusOr<size_t> index = ChoiceIn(kEngines, text);
+  if (!index.ok()) return BadValue(text, index.status().message());
+  target.stage.engine = named->own;
+  target.reference = named->reference;
   return absl::OkStatus();
 }
 
-// Written more often than that, one snapshot would follow the other.
-absl::Status StoreSnapshotInterval(absl::string_view text, absl::Duration& target) {
-  absl::StatusOr<absl::Duration> interval = ParseDuration(text);
-  if (interval.ok() && *interval < absl::Seconds(1)) return BadValue(text, "expected a duration from 1s up");
-  return Store(text, std::move(interval), target);
+absl::Status StoreHttp(absl::string_view text, std::string& target) {
+  const absl::Status wrong = text == "off" ? absl::OkStatus() : http::HttpAddress::Parse(text).status();
+  if (!wrong.ok()) return BadValue(text, absl::StrCat(wrong.message(), ", or off"));
+  target = std::string(text);
+  return absl::OkStatus();
 }
 
 absl::Status StoreSnapshotPlace(absl::string_view text, SnapshotOptions& target) {
@@ -84,195 +57,127 @@ absl::Status StoreSnapshotPlace(absl::string_view text, SnapshotOptions& target)
   return absl::OkStatus();
 }
 
-// What can be done with a record that has no usable id.
-absl::Status StoreActionWithoutId(absl::string_view text, Action& target) {
-  return StoreChoice<Action, 4>(text,
-                                {{{"pass", Action::kPass},
-                                  {"drop", Action::kDrop},
-                                  {"divert", Action::kDivert},
-                                  {"fail", Action::kFail}}},
-                                target);
+absl::Status StoreCounterName(absl::string_view text, std::string& target) {
+  if (!IsTopicName(text)) return BadValue(text, "expected at most 249 letters, digits, '.', '_' or '-'");
+  target = std::string(text);
+  return absl::OkStatus();
 }
+
+absl::Status StoreDelta(absl::string_view text, std::optional<Field>& target) {
+  if (text != "1") return StoreValue({}, text, target);
+  target.reset();
+  return absl::OkStatus();
+}
+
+// The text may contain a password.
+absl::Status StoreStore(absl::string_view text, std::string& target) {
+  if (absl::Status wrong = redis::RedisAddress::Parse(text).status(); !wrong.ok()) return wrong;
+  target = std::string(text);
+  return absl::OkStatus();
+}
+
+template <auto... kMembers>
+using Daemon = At<&RunConfig::daemon, kMembers...>;
+template <auto kMember>
+using Policy = Daemon<&DaemonOptions::policies, kMember>;
+template <auto... kMembers>
+using Counter = At<&CounterConfig::options, kMembers...>;
 
 constexpr Setting<RunConfig> kSettings[] = {
     {"brokers", "HOST:PORT,...", "", true, "The Kafka cluster: one or more of its brokers", "localhost:9092",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreText(text, "expected one or more brokers, such as localhost:9092", config.daemon.brokers);
-     }},
+     Value<Daemon<&DaemonOptions::brokers>>},
     {"input", "TOPIC[,TOPIC...]", "", true,
      "Input topic. Several, or a list of them, are merged: an event that comes by more than one passes once "
      "(with scope: topic)",
-     "orders", [](absl::string_view text, RunConfig& config) { return StoreInput(text, config.daemon); }},
+     "orders", By<StoreInput, Daemon<>>},
     {"input_header", "NAME", "", false, "Header of output records that names the input of the record",
-     "source",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreText(text, "expected the name of a header", config.daemon.input_header);
-     }},
+     "source", Value<Daemon<&DaemonOptions::input_header>>},
     {"output", "TOPIC", "", true, "Output topic for unique records; it must exist", "orders-unique",
-     [](absl::string_view text, RunConfig& config) { return StoreTopicForm(text, config.daemon.output); }},
+     By<StoreTopicForm, Daemon<&DaemonOptions::output>>},
     {"id", "FIELD[+FIELD...]", "", true,
      "Place of the id in a record: key, value, header:NAME, json:/pointer, avro:/pointer, protobuf:/name or "
      "protobuf:/3/7 (field numbers), framed.json:/pointer (JSON of a schema registry), or several joined "
      "with +; key. before a form with a pointer: in the key",
-     "json:/order/id",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreField(IdSpec::Parse(text), config.daemon.record.id);
-     }},
+     "json:/order/id", Value<Daemon<&DaemonOptions::record, &RecordSpec::id>>},
     {"scope", "partition|topic", "partition", false,
      "Where lethe looks for copies: in the same partition (records keyed by id), or in the whole topic",
-     "topic",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Scope>(text, {{{"partition", Scope::kPartition}, {"topic", Scope::kTopic}}},
-                                 config.daemon.scope);
-     }},
+     "topic", Choice<Daemon<&DaemonOptions::scope>, Scope::kPartition, Scope::kTopic>},
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "24h",
-     [](absl::string_view text, RunConfig& config) { return StoreHorizon(text, config.daemon.stage); },
-     "1ms to 36525d"},
+     By<StoreHorizon, Daemon<&DaemonOptions::stage>>, "1ms to 36525d"},
     {"renew", "true|false", "false", false,
      "Whether a copy counts as the first: a record is unique if its id did not come for a horizon, not even "
      "as a copy",
-     "true",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<bool>(text, {{{"true", true}, {"false", false}}}, config.daemon.stage.renew);
-     }},
+     "true", Choice<Daemon<&DaemonOptions::stage, &StageOptions::renew>, true, false>},
     {"max_future", "DURATION", "1h", false,
      "Limit of timestamps ahead of this machine's clock; later ones count as no timestamp", "10m",
-     [](absl::string_view text, RunConfig& config) { return StoreMaxFuture(text, config.daemon.max_future); },
-     "1s to 36525d"},
+     Value<Daemon<&DaemonOptions::max_future>>, "1s to 36525d"},
     {"fpp", "NUMBER", "1e-6", false, "Share of unique events that may be taken for duplicates", "1e-6",
-     [](absl::string_view text, RunConfig& config) { return StoreFpp(text, config.daemon.stage); },
-     "1e-15 to 0.1"},
+     By<StoreFpp, Daemon<&DaemonOptions::stage>>, "1e-15 to 0.1"},
     {"memory", "SIZE", "1GiB, in a cgroup half of its memory limit", false,
-     "Memory limit for all filters together", "1GiB",
-     [](absl::string_view text, RunConfig& config) { return StoreMemory(text, config.daemon.stage); },
+     "Memory limit for all filters together", "1GiB", By<StoreMemory, Daemon<&DaemonOptions::stage>>,
      "64KiB or more"},
-    {"engine", "compact|exact|published", "compact", false,
-     "Filter engine; exact has the fewest false positives", "exact",
-     [](absl::string_view text, RunConfig& config) { return StoreKeptEngine(text, config.daemon); }},
+    {"engine", kEngines, "compact", false, "Filter engine; exact has the fewest false positives", "exact",
+     By<StoreKeptEngine, Daemon<>>},
     {"on_duplicate", "drop|tag|divert", "drop", false,
      "Handling of duplicates: tag passes them with a header that says so", "tag",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Action, 3>(
-           text, {{{"drop", Action::kDrop}, {"tag", Action::kTag}, {"divert", Action::kDivert}}},
-           config.daemon.policies.on_duplicate);
-     }},
+     Choice<Policy<&Policies::on_duplicate>, Action::kDrop, Action::kTag, Action::kDivert>},
     {"on_missing_id", "pass|drop|divert|fail", "pass", false,
      "Handling of records without a usable id: fail stops the partition", "divert",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreActionWithoutId(text, config.daemon.policies.on_missing_id);
-     }},
+     Choice<Policy<&Policies::on_missing_id>, Action::kPass, Action::kDrop, Action::kDivert, Action::kFail>},
     {"on_malformed", "pass|drop|divert|fail", "pass", false,
      "Handling of records with broken JSON, Avro or Protobuf, if the id is in it", "divert",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreActionWithoutId(text, config.daemon.policies.on_malformed);
-     }},
+     Choice<Policy<&Policies::on_malformed>, Action::kPass, Action::kDrop, Action::kDivert, Action::kFail>},
     {"on_undeliverable", "drop|divert|fail", "drop", false,
      "Handling of records that the output topic rejects for good, such as too large ones", "divert",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Action, 3>(
-           text, {{{"drop", Action::kDrop}, {"divert", Action::kDivert}, {"fail", Action::kFail}}},
-           config.daemon.policies.on_undeliverable);
-     }},
+     Choice<Policy<&Policies::on_undeliverable>, Action::kDrop, Action::kDivert, Action::kFail>},
     {"on_unreadable", "fail|drop", "fail", false,
      "Handling of batches that are corrupt, or too large decompressed: fail stops the partition, drop skips "
      "the batch",
-     "drop",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Action, 2>(text, {{{"fail", Action::kFail}, {"drop", Action::kDrop}}},
-                                     config.daemon.policies.on_unreadable);
-     }},
+     "drop", Choice<Policy<&Policies::on_unreadable>, Action::kFail, Action::kDrop>},
     {"on_uncountable", "pass|divert", "pass", false,
      "Handling of unique records that a counter cannot count: pass writes them to the output; divert also "
      "writes a copy to the divert topic",
-     "divert",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Action, 2>(text, {{{"pass", Action::kPass}, {"divert", Action::kDivert}}},
-                                     config.daemon.policies.on_uncountable);
-     }},
+     "divert", Choice<Policy<&Policies::on_uncountable>, Action::kPass, Action::kDivert>},
     {"divert", "TOPIC", "", false,
      "Topic for diverted records; it must exist, with as many partitions as the input", "orders-diverted",
-     [](absl::string_view text, RunConfig& config) { return StoreTopicForm(text, config.daemon.divert); }},
+     By<StoreTopicForm, Daemon<&DaemonOptions::divert>>},
     {"group", "NAME", "lethe-INPUT", false, "Consumer group; its offsets and transactions carry the name",
-     "lethe-orders",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreText(text, "expected the name of a consumer group", config.daemon.group);
-     }},
+     "lethe-orders", Value<Daemon<&DaemonOptions::group>>},
     {"instance", "NAME", "the host's name", false, "This process's name: stable, and unique in the group",
-     "lethe-0",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreText(text, "expected a name that is stable and unique in the group",
-                        config.daemon.instance);
-     }},
+     "lethe-0", Value<Daemon<&DaemonOptions::instance>>},
     {"start", "earliest|latest", "earliest", false, "Where to start without committed offsets", "latest",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Start>(text, {{{"earliest", Start::kEarliest}, {"latest", Start::kLatest}}},
-                                 config.daemon.start);
-     }},
+     Choice<Daemon<&DaemonOptions::start>, Start::kEarliest, Start::kLatest>},
     {"delivery", "exactly_once|at_least_once", "exactly_once", false,
      "Whether a crash may repeat records in the output", "at_least_once",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Delivery>(
-           text, {{{"exactly_once", Delivery::kExactlyOnce}, {"at_least_once", Delivery::kAtLeastOnce}}},
-           config.daemon.delivery);
-     }},
+     Choice<Daemon<&DaemonOptions::delivery>, Delivery::kExactlyOnce, Delivery::kAtLeastOnce>},
     {"lanes", "NUMBER", "1", false, "Lanes in this process, each with a consumer, a producer and a thread",
-     "2",
-     [](absl::string_view text, RunConfig& config) {
-       return Store(text, ParseWhole<int>(text, 1, 64), config.daemon.lanes);
-     },
-     "1 to 64"},
+     "2", Value<Daemon<&DaemonOptions::lanes>>, "1 to 64"},
     {"assignment", "eager|cooperative", "eager", false,
      "Rebalance protocol: eager stops all partitions when one moves, cooperative only that one",
-     "cooperative",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Assignment>(
-           text, {{{"eager", Assignment::kEager}, {"cooperative", Assignment::kCooperative}}},
-           config.daemon.assignment);
-     }},
+     "cooperative", Choice<Daemon<&DaemonOptions::assignment>, Assignment::kEager, Assignment::kCooperative>},
     {"static_membership", "true|crash|false", "crash if instance is set, else false", false,
      "When a restart within the group's session timeout keeps its partitions: always, after a crash only (a "
      "clean stop leaves the group at once), or never",
      "true",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<StaticMembership, 3>(text,
-                                               {{{"true", StaticMembership::kAlways},
-                                                 {"crash", StaticMembership::kAfterCrash},
-                                                 {"false", StaticMembership::kNever}}},
-                                               config.daemon.static_membership);
-     }},
+     Choice<Daemon<&DaemonOptions::static_membership>, StaticMembership::kAlways,
+            StaticMembership::kAfterCrash, StaticMembership::kNever>},
     {"commit_interval", "DURATION", "100ms", false,
      "How long a transaction stays open: a longer one costs less and delays the output", "100ms",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreCommitInterval(text, config.daemon.commit_interval);
-     },
-     "1ms to 10s"},
+     Value<Daemon<&DaemonOptions::commit_interval>>, "1ms to 10s"},
     {"on_short_history", "continue|fail", "continue", false,
      "If the log does not reach back one horizon, or the horizon was raised: continue, and copies of unknown "
      "ids may pass, or stop the partition",
      "fail",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<OnShortHistory>(
-           text, {{{"continue", OnShortHistory::kContinue}, {"fail", OnShortHistory::kFail}}},
-           config.daemon.on_short_history);
-     }},
+     Choice<Daemon<&DaemonOptions::on_short_history>, OnShortHistory::kContinue, OnShortHistory::kFail>},
     {"on_unread_deleted", "fail|continue", "fail", false,
      "If retention deleted records before lethe read them: stop the partition, or continue without them",
      "continue",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<OnUnreadDeleted>(
-           text, {{{"fail", OnUnreadDeleted::kFail}, {"continue", OnUnreadDeleted::kContinue}}},
-           config.daemon.on_unread_deleted);
-     }},
+     Choice<Daemon<&DaemonOptions::on_unread_deleted>, OnUnreadDeleted::kFail, OnUnreadDeleted::kContinue>},
     {"snapshots.to", "folder:PATH|topic:NAME|off", "off", false,
      "Where filters are saved, for a shorter replay after a restart", "folder:/var/lib/lethe",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreSnapshotPlace(text, config.daemon.snapshots);
-     }},
+     By<StoreSnapshotPlace, Daemon<&DaemonOptions::snapshots>>},
     {"snapshots.every", "DURATION", "5m", false, "How often each partition's filter is saved", "5m",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreSnapshotInterval(text, config.daemon.snapshots.every);
-     },
-     "1s or more"},
+     Value<Daemon<&DaemonOptions::snapshots, &SnapshotOptions::every>>, "1s or more"},
     RegistrySetting<RunConfig>("schema_registry.url"),
     RegistrySetting<RunConfig>("schema_registry.user"),
     RegistrySetting<RunConfig>("schema_registry.password"),
@@ -280,93 +185,42 @@ constexpr Setting<RunConfig> kSettings[] = {
     RegistrySetting<RunConfig>("schema_registry.ca_file"),
     RegistrySetting<RunConfig>("schema_registry.timeout"),
     {"http", "HOST:PORT|off", "127.0.0.1:9464", false, "Address of metrics, health and the status page",
-     "127.0.0.1:9464",
-     [](absl::string_view text, RunConfig& config) { return StoreHttp(text, config.http); }},
+     "127.0.0.1:9464", By<StoreHttp, At<&RunConfig::http>>},
     {"metrics", "partition|topic", "partition", false,
      "Metrics for each partition, or summed over the process's partitions of the topic", "topic",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<bool>(text, {{{"partition", true}, {"topic", false}}},
-                                config.metrics_per_partition);
-     }},
+     Choice<At<&RunConfig::metrics_per_partition>, true, false>},
     {"log.level", "debug|info|warning|error", "info", false, "Lowest level that is logged", "warning",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<LogLevel, 4>(text,
-                                       {{{"debug", LogLevel::kDebug},
-                                         {"info", LogLevel::kInfo},
-                                         {"warning", LogLevel::kWarning},
-                                         {"error", LogLevel::kError}}},
-                                       config.log.level);
-     }},
+     Choice<At<&RunConfig::log, &LogOptions::level>, LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning,
+            LogLevel::kError>},
     {"log.format", "text|json", "text", false, "Log format: text, or one JSON object per line", "json",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<LogFormat>(text, {{{"text", LogFormat::kText}, {"json", LogFormat::kJson}}},
-                                     config.log.format);
-     }},
+     Choice<At<&RunConfig::log, &LogOptions::format>, LogFormat::kText, LogFormat::kJson>},
 };
 
 constexpr Setting<CounterConfig> kCounterSettings[] = {
     {"name", "NAME", "", true, "The counter's name: letters, digits, `.`, `_` and `-`", "likes",
-     [](absl::string_view text, CounterConfig& config) {
-       if (!IsTopicName(text)) {
-         return BadValue(text, "expected at most 249 letters, digits, '.', '_' or '-'");
-       }
-       config.options.name = std::string(text);
-       return absl::OkStatus();
-     }},
+     By<StoreCounterName, Counter<&CounterOptions::name>>},
     {"key", "FIELD", "", true, "Key under which a unique record is counted", "json:/page",
-     [](absl::string_view text, CounterConfig& config) {
-       return StoreField(Field::Parse(text), config.options.spec.key);
-     }},
+     Value<Counter<&CounterOptions::spec, &CounterSpec::key>>},
     {"delta", "FIELD|1", "1", false, "Whole number to add; 1: each record counts one", "json:/amount",
-     [](absl::string_view text, CounterConfig& config) {
-       if (text != "1") return StoreField(Field::Parse(text), config.options.spec.delta);
-       config.options.spec.delta.reset();
-       return absl::OkStatus();
-     }},
+     By<StoreDelta, Counter<&CounterOptions::spec, &CounterSpec::delta>>},
     {"when", "FIELD", "", false, "With `equals`: count only records with that text in this field",
-     "json:/type",
-     [](absl::string_view text, CounterConfig& config) {
-       return StoreField(Field::Parse(text), config.when);
-     }},
+     "json:/type", Value<At<&CounterConfig::when>>},
     {"equals", "TEXT", "", false, "With `when`: a string, a number as it is written, `true` or `false`",
-     "like",
-     [](absl::string_view text, CounterConfig& config) {
-       return StoreText(text, "expected the text that the field `when` must have", config.equals.emplace());
-     }},
+     "like", Value<At<&CounterConfig::equals>>},
     {"mode", "delta|total", "delta", false,
      "Written at each commit: the change of each key, or its total in the partition", "total",
-     [](absl::string_view text, CounterConfig& config) {
-       return StoreChoice<CounterMode>(
-           text, {{{"delta", CounterMode::kDelta}, {"total", CounterMode::kTotal}}}, config.options.mode);
-     }},
+     Choice<Counter<&CounterOptions::mode>, CounterMode::kDelta, CounterMode::kTotal>},
     {"output", "TOPIC", "", true, "Output topic of this counter alone. lethe creates it for `mode: total`",
-     "likes",
-     [](absl::string_view text, CounterConfig& config) {
-       return StoreTopicForm(text, config.options.output);
-     }},
+     "likes", By<StoreTopicForm, Counter<&CounterOptions::output>>},
     {"max_keys", "NUMBER", "1000000", false,
      "With `mode: total`: keys that are counted in each partition of the input, about 160 bytes of memory "
      "each; records with further keys are uncountable",
-     "5000000",
-     [](absl::string_view text, CounterConfig& config) {
-       return Store(text, ParseWhole<size_t>(text, 1, 1'000'000'000), config.options.max_keys);
-     },
-     "1 to 1000000000"},
+     "5000000", Value<Counter<&CounterOptions::max_keys>>, "1 to 1000000000"},
     {"store", "redis://HOST:PORT/DB", "", false,
      "With `mode: total`: Redis to which lethe writes totals, for applications to read",
-     "redis://127.0.0.1:6379/0",
-     [](absl::string_view text, CounterConfig& config) {
-       // The text may contain a password.
-       if (absl::Status wrong = redis::RedisAddress::Parse(text).status(); !wrong.ok()) return wrong;
-       config.options.store = std::string(text);
-       return absl::OkStatus();
-     }},
+     "redis://127.0.0.1:6379/0", By<StoreStore, Counter<&CounterOptions::store>>},
     {kStorePassword, "TEXT", "", false, "The password of the store, from a file or the environment",
-     "${file:/etc/lethe/redis-password}",
-     [](absl::string_view text, CounterConfig& config) {
-       config.options.store_password = std::string(text);
-       return absl::OkStatus();
-     }},
+     "${file:/etc/lethe/redis-password}", By<StoreSecret, Counter<&CounterOptions::store_password>>},
 };
 
 }  // namespace
@@ -384,30 +238,12 @@ std::string CounterFlagType() {
 absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }
 
 bool IsTopicSetting(absl::string_view key) {
-  constexpr absl::string_view kKeys[] = {"input",
-                                         "input_header",
-                                         "output",
-                                         "id",
-                                         "scope",
-                                         "horizon",
-                                         "renew",
-                                         "max_future",
-                                         "fpp",
-                                         "engine",
-                                         "on_duplicate",
-                                         "on_missing_id",
-                                         "on_malformed",
-                                         "on_undeliverable",
-                                         "on_unreadable",
-                                         "on_uncountable",
-                                         "divert",
-                                         "start",
-                                         "on_short_history",
-                                         "on_unread_deleted",
-                                         "snapshots",
-                                         "snapshots.to",
-                                         "snapshots.every"};
-  return absl::c_linear_search(kKeys, key);
+  constexpr absl::string_view kKeys =
+      "input input_header output id scope horizon renew max_future fpp engine on_duplicate on_missing_id "
+      "on_malformed on_undeliverable on_unreadable on_uncountable divert start on_short_history "
+      "on_unread_deleted snapshots snapshots.to snapshots.every";
+  const std::vector<absl::string_view> keys = absl::StrSplit(kKeys, ' ');
+  return absl::c_linear_search(keys, key);
 }
 
 }  // namespace lethe

@@ -1,11 +1,14 @@
 #include "src/cli/config/setting.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/config/config_file.h"
@@ -74,12 +77,11 @@ absl::StatusOr<std::string> FlagValue(absl::string_view key, const std::string& 
   return value;
 }
 
-absl::Status StoreRegistryTimeout(absl::string_view text, absl::Duration& target) {
-  absl::StatusOr<absl::Duration> timeout = ParseDuration(text);
-  if (timeout.ok() && (*timeout < absl::Milliseconds(100) || *timeout > absl::Minutes(5))) {
-    return BadValue(text, "expected a duration from 100ms to 5m");
-  }
-  return Store(text, std::move(timeout), target);
+absl::Status StoreRegistryUrls(absl::string_view text, registry::RegistryOptions& target) {
+  absl::StatusOr<std::vector<std::string>> urls = registry::ParseUrls(text);
+  if (!urls.ok()) return urls.status();  // the text, which may contain a password, is not shown
+  target.urls = *std::move(urls);
+  return absl::OkStatus();
 }
 
 namespace {
@@ -125,8 +127,87 @@ absl::Status CheckRegistryOf(const RecordSpec& spec, const registry::RegistryOpt
   return absl::OkStatus();
 }
 
-absl::Status StoreText(absl::string_view text, absl::string_view expected, std::string& target) {
-  if (text.empty()) return BadValue(text, expected);
+namespace {
+
+// The ends of a range, "LEAST to MOST" or "LEAST or more", as `parse` reads them.
+template <class Value, class Parse>
+std::pair<std::optional<Value>, std::optional<Value>> EndsOf(absl::string_view range, Parse parse) {
+  if (range.empty()) return {};
+  const std::vector<absl::string_view> ends = absl::StrSplit(absl::StripSuffix(range, " or more"), " to ");
+  if (ends.size() == 1) return {*parse(ends[0]), std::nullopt};
+  return {*parse(ends[0]), *parse(ends[1])};
+}
+
+// A quantity with a unit, as the ends of its range are.
+template <class Value, class Parse>
+absl::Status StoreQuantity(const Form& form, absl::string_view kind, absl::string_view text, Parse parse,
+                           Value& target) {
+  const absl::StatusOr<Value> value = parse(text);
+  const auto [least, most] = EndsOf<Value>(form.range, parse);
+  if (value.ok() && ((least && *value < *least) || (most && *value > *most))) {
+    return BadValue(text, absl::StrCat("expected ", kind, most ? " from " : " of ", form.range));
+  }
+  return Store(text, value, target);
+}
+
+template <class Number>
+absl::Status StoreNumber(const Form& form, absl::string_view text, Number& target) {
+  constexpr Number kLeast = std::numeric_limits<Number>::min();
+  constexpr Number kMost = std::numeric_limits<Number>::max();
+  const auto [least, most] = EndsOf<Number>(
+      form.range, [](absl::string_view end) { return ParseWhole<Number>(end, kLeast, kMost); });
+  return Store(text, ParseWhole<Number>(text, least.value_or(kLeast), most.value_or(kMost)), target);
+}
+
+// Their parsers name the text themselves.
+template <class Value>
+absl::Status StoreField(absl::StatusOr<Value> value, Value& target) {
+  if (value.ok()) target = *std::move(value);
+  return value.status();
+}
+
+}  // namespace
+
+absl::Status StoreValue(const Form& form, absl::string_view text, std::string& target) {
+  if (text.empty()) return BadValue(text, absl::StrCat("expected ", form.type, ", such as ", form.example));
+  target = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status StoreValue(const Form& form, absl::string_view text, absl::Duration& target) {
+  return StoreQuantity(form, "a duration", text, ParseDuration, target);
+}
+
+absl::Status StoreValue(const Form& form, absl::string_view text, int64_t& target) {
+  return form.type == "SIZE" ? StoreQuantity(form, "a size", text, ParseBytes, target)
+                             : StoreNumber(form, text, target);
+}
+
+absl::Status StoreValue(const Form& form, absl::string_view text, uint64_t& target) {
+  return StoreNumber(form, text, target);
+}
+
+absl::Status StoreValue(const Form& form, absl::string_view text, int& target) {
+  return StoreNumber(form, text, target);
+}
+
+absl::Status StoreValue(const Form& /*form*/, absl::string_view text, Field& target) {
+  return StoreField(Field::Parse(text), target);
+}
+
+absl::Status StoreValue(const Form& /*form*/, absl::string_view text, IdSpec& target) {
+  return StoreField(IdSpec::Parse(text), target);
+}
+
+absl::StatusOr<size_t> ChoiceIn(absl::string_view type, absl::string_view text) {
+  const std::vector<std::string> words = absl::StrSplit(type, '|');
+  const auto found = absl::c_find(words, text);
+  if (found != words.end()) return static_cast<size_t>(found - words.begin());
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected ", absl::StrJoin(words.begin(), words.end() - 1, ", "), " or ", words.back()));
+}
+
+absl::Status StoreSecret(absl::string_view text, std::string& target) {
   target = std::string(text);
   return absl::OkStatus();
 }

@@ -4,6 +4,8 @@
 #define LETHE_SRC_CLI_CONFIG_SETTING_H_
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,14 +33,17 @@ struct Setting {
   bool required = false;
   absl::string_view meaning;
   absl::string_view example;
-  // InvalidArgument names the value and the expected form; the caller adds the place.
-  absl::Status (*set)(absl::string_view text, Options& options);
-  // The values that are taken, where `type` does not say it: "1 to 64", "1ms to 10s".
+  // Value, Choice or one of the others below.
+  absl::Status (*store)(const Setting& setting, absl::string_view text, Options& options);
+  // The values that are taken, where `type` does not say it: "1 to 64", "1ms or more".
   absl::string_view range = {};
   // A former key, which is still taken as a flag.
   absl::string_view former = {};
   // It may be given several times; `set`, which is called for each, names the place in its errors.
   bool many = false;
+
+  // InvalidArgument names the value and the expected form; the caller adds the place.
+  absl::Status set(absl::string_view text, Options& options) const { return store(*this, text, options); }
 };
 
 // --commit-interval for commit_interval, --log-level for log.level, --schema-registry for
@@ -65,31 +70,75 @@ absl::Status Store(absl::string_view text, absl::StatusOr<Value> value, Target& 
   return absl::OkStatus();
 }
 
-// The same for ids and fields, whose parsers name the text themselves.
-template <class Value, class Target>
-absl::Status StoreField(absl::StatusOr<Value> value, Target& target) {
-  if (!value.ok()) return value.status();
-  target = *std::move(value);
+// What a value must look like: `type`, `range` and `example` of its setting.
+struct Form {
+  absl::string_view type;
+  absl::string_view range;
+  absl::string_view example;
+};
+
+// Stores a value of the target's type. Text must not be empty.
+absl::Status StoreValue(const Form& form, absl::string_view text, std::string& target);
+absl::Status StoreValue(const Form& form, absl::string_view text, absl::Duration& target);
+// A size where the form's type is SIZE.
+absl::Status StoreValue(const Form& form, absl::string_view text, int64_t& target);
+absl::Status StoreValue(const Form& form, absl::string_view text, uint64_t& target);
+absl::Status StoreValue(const Form& form, absl::string_view text, int& target);
+absl::Status StoreValue(const Form& form, absl::string_view text, Field& target);
+absl::Status StoreValue(const Form& form, absl::string_view text, IdSpec& target);
+template <class Inner>
+absl::Status StoreValue(const Form& form, absl::string_view text, std::optional<Inner>& target) {
+  Inner inner{};
+  absl::Status stored = StoreValue(form, text, inner);
+  if (stored.ok()) target = std::move(inner);
+  return stored;
+}
+
+// The place of a value in options: At<&RunConfig::log, &LogOptions::level>.
+template <auto... kMembers>
+struct At {
+  static auto& In(auto& options) { return (options.*....*kMembers); }
+};
+
+// A value of the place's type.
+template <class Place, class Options>
+absl::Status Value(const Setting<Options>& setting, absl::string_view text, Options& options) {
+  return StoreValue({setting.type, setting.range, setting.example}, text, Place::In(options));
+}
+
+// The index of the text among the words of `type`, "eager|cooperative".
+absl::StatusOr<size_t> ChoiceIn(absl::string_view type, absl::string_view text);
+// One of the words of `type`, which stand for these values.
+template <class Place, auto... kValues, class Options>
+absl::Status Choice(const Setting<Options>& setting, absl::string_view text, Options& options) {
+  const absl::StatusOr<size_t> index = ChoiceIn(setting.type, text);
+  if (!index.ok()) return BadValue(text, index.status().message());
+  constexpr std::array kAll = {kValues...};
+  Place::In(options) = kAll[*index];
   return absl::OkStatus();
 }
 
-// One of a few words: two, if it is not said how many.
-template <class Value, size_t kCount = 2>
-absl::Status StoreChoice(absl::string_view text,
-                         std::array<std::pair<absl::string_view, Value>, kCount> choices, Value& target) {
-  std::string expected = "expected ";
-  for (size_t i = 0; i < kCount; ++i) {
-    if (text == choices[i].first) {
-      target = choices[i].second;
-      return absl::OkStatus();
-    }
-    absl::StrAppend(&expected, i == 0 ? "" : i + 1 < kCount ? ", " : " or ", choices[i].first);
-  }
-  return BadValue(text, expected);
+// A switch, which has no text.
+template <class Place, class Options>
+absl::Status Switch(const Setting<Options>& /*setting*/, absl::string_view /*text*/, Options& options) {
+  Place::In(options) = true;
+  return absl::OkStatus();
 }
 
-// Text that is not empty.
-absl::Status StoreText(absl::string_view text, absl::string_view expected, std::string& target);
+// What `kStore` makes of the text: a function of the text and the target.
+template <auto kStore, class Place, class Options>
+absl::Status By(const Setting<Options>& /*setting*/, absl::string_view text, Options& options) {
+  return kStore(text, Place::In(options));
+}
+
+// What `kParse` makes of the text.
+template <auto kParse, class Place, class Options>
+absl::Status Parsed(const Setting<Options>& /*setting*/, absl::string_view text, Options& options) {
+  return Store(text, kParse(text), Place::In(options));
+}
+
+// A secret may be empty.
+absl::Status StoreSecret(absl::string_view text, std::string& target);
 
 // Kafka's own rule for the names of topics.
 bool IsTopicName(absl::string_view text);
@@ -102,10 +151,7 @@ absl::Status StoreTopicForm(absl::string_view text, std::string& target);
 // A flag without a value.
 template <class Options, bool Options::*kSwitch>
 constexpr Setting<Options> SwitchSetting(absl::string_view key, absl::string_view meaning) {
-  return {key, "", "", false, meaning, "", [](absl::string_view, Options& options) {
-            options.*kSwitch = true;
-            return absl::OkStatus();
-          }};
+  return {key, "", "", false, meaning, "", Switch<At<kSwitch>>};
 }
 
 enum class ReportFormat { kText, kJson };
@@ -119,10 +165,7 @@ constexpr Setting<Options> FormatSetting(absl::string_view meaning, absl::string
           false,
           meaning,
           "json",
-          [](absl::string_view text, Options& options) {
-            return StoreChoice<ReportFormat>(
-                text, {{{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}}}, options.format);
-          },
+          Choice<At<&Options::format>, ReportFormat::kText, ReportFormat::kJson>,
           "",
           former};
 }
@@ -143,15 +186,7 @@ absl::Status AddProperty(absl::string_view given, GivenProperties& properties);
 // --brokers and --kafka of commands that read a topic.
 template <class Options>
 constexpr Setting<Options> BrokersSetting(absl::string_view meaning) {
-  return {"brokers",
-          "HOST:PORT,...",
-          "",
-          true,
-          meaning,
-          "localhost:9092",
-          [](absl::string_view text, Options& options) {
-            return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);
-          }};
+  return {"brokers", "HOST:PORT,...", "", true, meaning, "localhost:9092", Value<At<&Options::brokers>>};
 }
 template <class Options>
 constexpr Setting<Options> KafkaSetting() {
@@ -161,88 +196,46 @@ constexpr Setting<Options> KafkaSetting() {
           false,
           "A property of librdkafka; may be given several times",
           "security.protocol=SSL",
-          [](absl::string_view text, Options& options) { return AddProperty(text, options.properties); },
+          By<AddProperty, At<&Options::properties>>,
           "",
           "",
           /*many=*/true};
 }
 
 // `schema_registry` of commands that read records: a member of this name.
-inline constexpr absl::string_view kRegistryUrl = "schema_registry.url";
-absl::Status StoreRegistryTimeout(absl::string_view text, absl::Duration& target);
+absl::Status StoreRegistryUrls(absl::string_view text, registry::RegistryOptions& target);
+template <class Options, auto... kMembers>
+using OfRegistry = At<&Options::schema_registry, kMembers...>;
+template <class Options>
+inline constexpr Setting<Options> kRegistrySettings[] = {
+    {"schema_registry.url", "URL[,URL...]", "", false,
+     "Schema registry with Confluent's API, for avro: fields and protobuf: fields by name; several URLs of "
+     "it "
+     "are asked in turn",
+     "https://registry:8081", By<StoreRegistryUrls, OfRegistry<Options>>},
+    {"schema_registry.user", "NAME", "", false, "User of the schema registry (basic authentication)", "lethe",
+     Value<OfRegistry<Options, &registry::RegistryOptions::user>>},
+    {"schema_registry.password", "TEXT", "", false, "The user's password, from a file or the environment",
+     "${file:/etc/lethe/registry-password}",
+     By<StoreSecret, OfRegistry<Options, &registry::RegistryOptions::password>>},
+    {"schema_registry.token", "TEXT", "", false,
+     "Bearer token in the place of a user, from a file or the environment",
+     "${file:/etc/lethe/registry-token}",
+     By<StoreSecret, OfRegistry<Options, &registry::RegistryOptions::token>>},
+    {"schema_registry.ca_file", "FILE", "", false,
+     "Authorities that the schema registry's certificate may come from (PEM), in the place of the system's",
+     "/etc/lethe/ca.pem", Value<OfRegistry<Options, &registry::RegistryOptions::ca_file>>},
+    {"schema_registry.timeout", "DURATION", "10s", false,
+     "How long one request to the schema registry may take", "5s",
+     Value<OfRegistry<Options, &registry::RegistryOptions::timeout>>, "100ms to 5m"},
+};
+// One of them, by its key.
 template <class Options>
 constexpr Setting<Options> RegistrySetting(absl::string_view key) {
-  if (key == kRegistryUrl) {
-    return {
-        key,
-        "URL[,URL...]",
-        "",
-        false,
-        "Schema registry with Confluent's API, for avro: fields and protobuf: fields by name; several URLs "
-        "of it are asked in turn",
-        "https://registry:8081",
-        [](absl::string_view text, Options& options) {
-          // The text may contain a password.
-          return StoreField(registry::ParseUrls(text), options.schema_registry.urls);
-        }};
+  for (const Setting<Options>& setting : kRegistrySettings<Options>) {
+    if (setting.key == key) return setting;
   }
-  if (key == "schema_registry.user") {
-    return {key,
-            "NAME",
-            "",
-            false,
-            "User of the schema registry (basic authentication)",
-            "lethe",
-            [](absl::string_view text, Options& options) {
-              return StoreText(text, "expected a name", options.schema_registry.user);
-            }};
-  }
-  if (key == "schema_registry.password") {
-    return {key,
-            "TEXT",
-            "",
-            false,
-            "The user's password, from a file or the environment",
-            "${file:/etc/lethe/registry-password}",
-            [](absl::string_view text, Options& options) {
-              options.schema_registry.password = std::string(text);
-              return absl::OkStatus();
-            }};
-  }
-  if (key == "schema_registry.token") {
-    return {key,
-            "TEXT",
-            "",
-            false,
-            "Bearer token in the place of a user, from a file or the environment",
-            "${file:/etc/lethe/registry-token}",
-            [](absl::string_view text, Options& options) {
-              options.schema_registry.token = std::string(text);
-              return absl::OkStatus();
-            }};
-  }
-  if (key == "schema_registry.ca_file") {
-    return {key,
-            "FILE",
-            "",
-            false,
-            "Authorities that the schema registry's certificate may come from (PEM), in the place of the "
-            "system's",
-            "/etc/lethe/ca.pem",
-            [](absl::string_view text, Options& options) {
-              return StoreText(text, "expected a file", options.schema_registry.ca_file);
-            }};
-  }
-  return {key,
-          "DURATION",
-          "10s",
-          false,
-          "How long one request to the schema registry may take",
-          "5s",
-          [](absl::string_view text, Options& options) {
-            return StoreRegistryTimeout(text, options.schema_registry.timeout);
-          },
-          "100ms to 5m"};
+  return {};
 }
 // InvalidArgument: the registry's settings do not go together, or a field needs a schema, and no registry is
 // set.

@@ -1,0 +1,18 @@
+// What the values of a configuration must agree on.
+#ifndef LETHE_SRC_CLI_CONFIG_RULES_H_
+#define LETHE_SRC_CLI_CONFIG_RULES_H_
+
+#include "absl/status/status.h"
+#include "src/cli/config/draft.h"
+
+namespace lethe {
+
+// Sets defaults that follow from other values. InvalidArgument: values are missing or do not agree.
+absl::Status ApplyRules(Draft& draft);
+
+// Appends to the warning if a registry is set that no field needs.
+void WarnOfUnusedRegistry(RunConfig& config);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_CONFIG_RULES_H_
