@@ -13,7 +13,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/consumer.h"
-#include "connectors/kafka/output/output.h"
+#include "connectors/kafka/output/producer_config.h"
 #include "connectors/kafka/preflight/flow_finder.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
@@ -163,7 +163,7 @@ class Checker {
   absl::Status TryClients() const {
     if (absl::Status made = Consumer::Config(options_, 0).MakeConsumer().status(); !made.ok()) return made;
     constexpr int64_t kUsualBytes = 1'000'000;
-    return Output::Config(options_, 0, {kUsualBytes, kUsualBytes}).MakeProducer().status();
+    return ProducerConfig(options_, 0, {kUsualBytes, kUsualBytes}).MakeProducer().status();
   }
 
   bool LookAtTopics() {

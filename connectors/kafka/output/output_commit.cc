@@ -1,0 +1,202 @@
+// How a transaction of Output ends: commit, abort, and a new producer where the old one is of no use.
+#include <spdlog/spdlog.h>
+
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/output/output.h"
+#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/options/stage_options.h"
+
+namespace lethe::kafka {
+namespace {
+
+// How long a record may be refused without being noticed.
+constexpr int kFlushTimeoutMs = 20;
+// How long the last records of a transaction may take until that is worth a warning.
+constexpr absl::Duration kFlushPatience = absl::Seconds(10);
+// After stop: how long the open transaction may still take.
+constexpr absl::Duration kStopGrace = absl::Seconds(3);
+// After stop: how long its records may still take; then it is aborted, which also takes a moment.
+constexpr absl::Duration kStopFlushPatience = absl::Milliseconds(1500);
+
+// The broker's answers to a former member, or to one of an earlier generation.
+bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION || code == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
+         code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS || code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
+}
+
+}  // namespace
+
+bool Output::StopGraceIsOver(absl::Time& give_up) const {
+  if (state_.stop.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+  return SteadyNow() >= give_up;
+}
+
+ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int)>& call) {
+  absl::Time give_up = absl::InfiniteFuture();
+  bool said = false;
+  for (;;) {
+    state_.heartbeat.Beat();
+    StopGraceIsOver(give_up);  // begins with the stop, also while the call waits
+    ErrorPtr error(call(kCallTimeoutMs));
+    if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || StopGraceIsOver(give_up)) {
+      if (said) state_.SetWaiting("");
+      return error;
+    }
+    const std::string why = absl::StrCat(doing, ": ", Describe(error.get()));
+    state_.SetWaiting(why);
+    if (!said) spdlog::warn("lane {}: waiting: {}", state_.lane, why);
+    said = true;
+    absl::SleepFor(kAskAgainAfter);
+  }
+}
+
+Outcome Output::CommitTransaction(const std::vector<PartitionListPtr>& offsets) {
+  // A commit would also wait for records that are stuck behind a refused one.
+  const absl::Time begin = SteadyNow();
+  absl::Time looked = begin;
+  while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
+         report_.failure == Failure::kNone &&
+         SteadyNow() - begin < (state_.stop.requested() ? kStopFlushPatience : kFlushPatience)) {
+    state_.heartbeat.Beat();
+    const absl::Time now = SteadyNow();
+    sent_.NoteWait(now - std::exchange(looked, now));
+  }
+  if (report_.failure == Failure::kNone && state_.stop.requested() &&
+      rd_kafka_outq_len(producer_.get()) > 0) {
+    // A commit would wait for the rest: a quota or a slow broker would keep lethe from leaving the group.
+    report_.failure = Failure::kTransient;
+    report_.last_error = "stopped while the broker was slow to take the records";
+  }
+  if (report_.failure != Failure::kNone) return Abort();
+  ErrorPtr error;
+  for (auto list = offsets.begin(); list != offsets.end() && error == nullptr; ++list) {
+    error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
+      return rd_kafka_send_offsets_to_transaction(producer_.get(), list->get(), consumer_.group_metadata(),
+                                                  timeout_ms);
+    });
+  }
+  if (error == nullptr) {
+    error = Retry("committing a transaction", [this](int timeout_ms) {
+      // A commit that timed out goes on inside the client: calling again waits for the same commit. It is
+      // never answered with an abort, since the broker may have committed.
+      return rd_kafka_commit_transaction(producer_.get(), timeout_ms);
+    });
+    if (error == nullptr) return Outcome::kCommitted;
+  }
+  if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
+  report_.has_group_moved_on = IsGroupMovedOn(rd_kafka_error_code(error.get()));
+  if (report_.failure != Failure::kRefused) report_.last_error = Describe(error.get());
+  if (report_.failure == Failure::kNone) report_.failure = Failure::kTransient;
+  if (rd_kafka_error_is_fatal(error.get())) return ProducerLost(Describe(error.get()));
+  return Abort();
+}
+
+Outcome Output::CommitDelivered(const std::vector<PartitionListPtr>& offsets) {
+  absl::Time give_up = absl::InfiniteFuture();
+  while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (StopGraceIsOver(give_up)) return Outcome::kStopped;
+    state_.heartbeat.Beat();
+    state_.SetWaiting("delivering records: the broker does not answer");
+  }
+  state_.SetWaiting("");
+  char reason[256];
+  if (rd_kafka_fatal_error(producer_.get(), reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ProducerLost(reason);
+  }
+  if (report_.failure != Failure::kNone) return Aborted(/*renew=*/false);
+  for (auto list = offsets.begin(); list != offsets.end();) {
+    const rd_kafka_resp_err_t code = rd_kafka_commit(consumer_.client(), list->get(), /*async=*/0);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      ++list;
+      continue;
+    }
+    report_.last_error = rd_kafka_err2str(code);
+    report_.has_group_moved_on = IsGroupMovedOn(code);
+    if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
+    if (StopGraceIsOver(give_up)) return Outcome::kStopped;
+    state_.heartbeat.Beat();
+    state_.SetWaiting(absl::StrCat("committing offsets: ", report_.last_error));
+    absl::SleepFor(kAskAgainAfter);
+  }
+  return Outcome::kCommitted;
+}
+
+// Unanswered records may be in the broker's log. If one waited to be sent again, the client purges it when it
+// aborts, and reuses its sequence numbers for later records: the broker takes those for copies, acknowledges
+// them and drops them (librdkafka 2.0.2, and its sources of July 2026). A new producer has a new epoch.
+// OnFailure learns which records may be there, but only from the last attempt to send them, so every
+// unanswered record counts.
+Outcome Output::Abort() {
+  if (producer_ == nullptr) return Outcome::kStopped;
+  unanswered_at_end_ = UnansweredBytes();
+  sent_.NoteEnd();
+  const bool is_unanswered = rd_kafka_outq_len(producer_.get()) > 0;
+  if (!transactional_) {
+    rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_flush(producer_.get(), kCallTimeoutMs);
+    return Aborted(/*renew=*/is_unanswered);
+  }
+  if (report_.failure == Failure::kTransient) {
+    // Purged records do not show why the transaction failed. Until it is aborted, the client answers another
+    // begin with the cause.
+    const ErrorPtr why(rd_kafka_begin_transaction(producer_.get()));
+    if (why != nullptr && rd_kafka_error_txn_requires_abort(why.get()) != 0) {
+      report_.last_error = Describe(why.get());
+      if (rd_kafka_error_code(why.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+        std::set<std::string> written;  // of the flows that this producer has written to
+        for (const auto& [flow, topics] : topics_) {
+          for (std::string& topic : WrittenTopics(flows_.at(flow).options)) written.insert(std::move(topic));
+        }
+        absl::StrAppend(&report_.last_error, ": grant this user Write on ", absl::StrJoin(written, ", "));
+      }
+    }
+  }
+  const ErrorPtr error = Retry("aborting a transaction", [this](int timeout_ms) {
+    return rd_kafka_abort_transaction(producer_.get(), timeout_ms);
+  });
+  if (error == nullptr) {
+    while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // the last delivery reports
+    // After a refusal some records are always unanswered, and renewing would add half a second to each abort
+    // until the refused record is found. There it counts only if a connection was closed: otherwise no record
+    // waits to be sent again.
+    const bool counts = report_.failure != Failure::kRefused || closed_sockets_ != closed_before_;
+    return Aborted(/*renew=*/sent_.may_be_written() || (is_unanswered && counts));
+  }
+  if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
+  return ProducerLost(Describe(error.get()));
+}
+
+Outcome Output::Aborted(bool renew) {
+  const bool too_large =
+      absl::c_any_of(report_.refusals, [](const Refusal& refusal) { return !refusal.record.is_invalid; });
+  if (too_large && codec_ == kQuickCodec && !NamesCodec(options_)) {
+    codec_ = kDenseCodec;
+    renew = true;
+    // The record is not to blame before the denser codec was tried.
+    report_.failure = Failure::kTransient;
+    spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
+                 state_.lane, std::string(kQuickCodec), std::string(kDenseCodec));
+  }
+  return !renew || RecreateProducer() ? Outcome::kAborted : Outcome::kStopped;
+}
+
+Outcome Output::ProducerLost(const std::string& why) {
+  ++fences_;
+  char reason[256];
+  const bool is_fenced = IsFence(rd_kafka_fatal_error(producer_.get(), reason, sizeof reason));
+  if (const absl::Status may = is_fenced ? may_recreate_() : absl::OkStatus(); !may.ok()) {
+    DropProducer();
+    report_.last_error = std::string(may.message());
+    return Outcome::kStopped;
+  }
+  spdlog::warn("lane {}: the producer is lost: {}; recreating it", state_.lane, why);
+  return RecreateProducer() ? Outcome::kUnknown : Outcome::kStopped;
+}
+
+}  // namespace lethe::kafka
