@@ -42,6 +42,14 @@ class LETHE_EXPORT MemoryBudget {
     return false;
   }
 
+  // The same for what a filter cannot be without: a share has it as long as the whole does.
+  bool ReserveFirst(int64_t bytes) {
+    if (shares_ == nullptr || !whole_->Reserve(bytes)) return Reserve(bytes);
+    free_bytes_ -= bytes;
+    DivideIfShort();
+    return true;
+  }
+
   // Whether `bytes` are there now. If not, that counts as a refusal, as if they had been asked for.
   bool HasRoomFor(int64_t bytes) {
     if (bytes <= free_bytes() || (shares_ != nullptr && DivideFor(bytes))) return true;

@@ -116,8 +116,9 @@ LineMemory::~LineMemory() {
 bool LineMemory::Grow(int64_t bytes) {
   const int64_t wanted = WholePagesFor(bytes);
   if (wanted <= bytes_) return true;
-  if (wanted > most_bytes_ || !budget_->Reserve(wanted - bytes_)) return false;
   const int64_t more = wanted - bytes_;
+  if (wanted > most_bytes_) return false;
+  if (!(bytes_ == 0 ? budget_->ReserveFirst(more) : budget_->Reserve(more))) return false;
   if (mprotect(data_ + bytes_, static_cast<size_t>(more), PROT_READ | PROT_WRITE) != 0) {
     budget_->Release(more);
     return false;

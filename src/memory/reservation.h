@@ -27,7 +27,7 @@ class Reservation {
 
   // Takes `bytes` more, or takes nothing and returns false.
   bool Grow(int64_t bytes) {
-    if (!budget_->Reserve(bytes)) return false;
+    if (!(bytes_ == 0 ? budget_->ReserveFirst(bytes) : budget_->Reserve(bytes))) return false;
     bytes_ += bytes;
     return true;
   }

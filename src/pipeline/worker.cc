@@ -127,6 +127,7 @@ absl::Status Worker::Process() {
       ++end;
     }
     Task* task = Find(tasks_, batch[begin].from());
+    input_watch_.NoteRead(batch[begin].flow);
     if (task != nullptr && task->phase != Phase::kFailed && !source_.IsStale(*task)) {
       const RecordRun run = absl::MakeConstSpan(batch).subspan(begin, end - begin);
       if (absl::Status done = phases_.Advance(*task, run); !done.ok()) {
@@ -151,6 +152,7 @@ void Worker::HandleEvent(const InputRecord& at) {
       ownership_.Revoke(event.partitions, event.kind == SourceEvent::Kind::kLost);
       return publisher_.Publish();
     case SourceEvent::Kind::kEnd:
+      input_watch_.NoteRead(at.flow);
       if (task != nullptr && !source_.IsStale(*task)) phases_.ReachEnd(*task, at);
       return;
     case SourceEvent::Kind::kUnreadable:
@@ -160,6 +162,8 @@ void Worker::HandleEvent(const InputRecord& at) {
       if (task != nullptr) ownership_.LoseUnread(*task, event.why);
       return;
     case SourceEvent::Kind::kError:
+      if (event.problem == SourceEvent::Problem::kMayNotReadTopic && at.flow >= 0 && all_flows_.size() > 1)
+        return input_watch_.MeetDenial(at.flow, event.why);
       return membership_.MeetError(event);
   }
 }

@@ -399,6 +399,50 @@ TEST_F(SecurityTest, RevokedPermissionsAreAwaited) {
 }
 
 // From the environment, from a file and as it stands there, also where the file is wrong.
+// Of several topics, one that may not be read any more holds no other.
+TEST_F(SecurityTest, ARevokedTopicOfAListStandsAlone) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  Flow other({LETHE_PROGRAM, 1, {}, {}});
+  std::vector<Acl> needed = Needed(flow, "User:lethe");
+  for (const Acl& acl : Needed(other, "User:lethe")) {
+    if (acl.resource == Acl::Resource::kTopic) needed.push_back(acl);
+  }
+  Grant(needed);
+  const std::string config = absl::StrCat(testing::TempDir(), "/", flow.group(), ".yaml");
+  std::ofstream(config) << "group: " << flow.group() << "\nid: json:/id\ntopics:\n"
+                        << "  - {input: " << flow.input() << ", output: " << flow.output() << "}\n"
+                        << "  - {input: " << other.input() << ", output: " << other.output() << "}\n";
+  const int port = FreePort();
+  ProcessOptions process;
+  process.args = {LETHE_PROGRAM, "run", "--config", config, absl::StrCat("--http=127.0.0.1:", port)};
+  for (const std::string& arg : Scram("SCRAM-SHA-256")) process.args.push_back(arg);
+  Daemon daemon(Process::Start(process).value(), port);
+  flow.SendIds("a", 1, 100);
+  other.SendIds("b", 1, 100);
+  ASSERT_TRUE(daemon.Await([&] { return daemon.Metric("lethe_records_total") == 200; })) << daemon.Log();
+  const Acl& read = needed[1];
+  ASSERT_TRUE(acls_->Revoke(read).ok());
+  HttpAnswer ready;
+  ASSERT_TRUE(daemon.Await([&] {
+    flow.SendIds("a", 51, 52);
+    ready = daemon.Get("/readyz");
+    return ready.status == 200 && absl::StrContains(ready.body, "ready but for") &&
+           absl::StrContains(ready.body, "grant this user Read on topic " + flow.input());
+  })) << ready.body
+      << daemon.Log();
+  other.SendIds("b", 51, 200);
+  ASSERT_TRUE(daemon.Await([&] { return other.Output().size() == 200; })) << daemon.Log();
+  EXPECT_EQ(daemon.Get("/readyz").status, 200);
+  EXPECT_TRUE(NoSecretIn(daemon.Log()));
+  ASSERT_TRUE(acls_->Grant(read).ok());
+  flow.SendIds("a", 90, 200);
+  ASSERT_TRUE(daemon.Await([&] { return flow.Output().size() == 200; })) << daemon.Log();
+  EXPECT_TRUE(daemon.Await([&] { return daemon.Get("/readyz").body == "ready\n"; })) << ready.body;
+  EXPECT_TRUE(daemon.Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+  EXPECT_EQ(other.Output().size(), 200u);
+}
+
 TEST_F(SecurityTest, NoSecretIsServedOrLogged) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   Grant(Needed(flow, "User:lethe"));

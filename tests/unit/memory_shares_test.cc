@@ -72,6 +72,24 @@ TEST(MemorySharesTest, WhoNeedsLittleKeepsItAndTheRestIsDividedEvenly) {
   other.Release(900);
 }
 
+// The smallest filter of another partition opens as long as there is memory at all.
+TEST(MemorySharesTest, AFilterBeginsBeyondItsShare) {
+  MemoryBudget whole(1600);
+  MemoryShares shares(&whole);
+  MemoryBudget one(shares);
+  MemoryBudget other(shares);
+  ASSERT_TRUE(one.Reserve(750));
+  ASSERT_TRUE(other.Reserve(760));
+  EXPECT_FALSE(other.Reserve(10));
+  EXPECT_TRUE(other.ReserveFirst(50));
+  EXPECT_TRUE(other.IsOverdrawn());
+  EXPECT_FALSE(one.IsOverdrawn());
+  EXPECT_FALSE(other.ReserveFirst(41));
+  EXPECT_EQ(whole.used_bytes(), 1560);
+  one.Release(750);
+  other.Release(810);
+}
+
 constexpr absl::Duration kHorizon = absl::Hours(1);
 constexpr int64_t kLimit = 12 << 20;
 

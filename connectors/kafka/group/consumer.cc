@@ -316,10 +316,8 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
   }
   events_.push_back(std::move(event));
   InputRecord record;
-  if (is_of_partition) {
-    record.partition = message.partition;
-    record.flow = PartitionOf(message).flow;
-  }
+  record.flow = PartitionOf(message).flow;
+  if (is_of_partition) record.partition = message.partition;
   record.offset = message.offset;
   record.event = &events_.back();
   batch_.push_back(record);

@@ -86,6 +86,8 @@ class Output final : public Sink {
   bool RecreateProducer();
   absl::Status NoProducer() const;
   Outcome CommitTransaction(const std::vector<PartitionListPtr>& offsets);
+  // The flows whose offsets the broker does not let this user commit.
+  void BlameDenied(const rd_kafka_topic_partition_list_t& offsets);
   Outcome CommitDelivered(const std::vector<PartitionListPtr>& offsets);
   // After stop: whether the time that a wait may still take is over. `give_up` starts as InfiniteFuture().
   bool StopGraceIsOver(absl::Time& give_up) const;

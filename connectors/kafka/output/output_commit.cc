@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -75,7 +76,9 @@ Outcome Output::CommitTransaction(const std::vector<PartitionListPtr>& offsets) 
   }
   if (report_.failure != Failure::kNone) return Abort();
   ErrorPtr error;
+  const rd_kafka_topic_partition_list_t* last = nullptr;
   for (auto list = offsets.begin(); list != offsets.end() && error == nullptr; ++list) {
+    last = list->get();
     error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
       return rd_kafka_send_offsets_to_transaction(producer_.get(), list->get(), consumer_.group_metadata(),
                                                   timeout_ms);
@@ -92,9 +95,23 @@ Outcome Output::CommitTransaction(const std::vector<PartitionListPtr>& offsets) 
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   report_.has_group_moved_on = IsGroupMovedOn(rd_kafka_error_code(error.get()));
   if (report_.failure != Failure::kRefused) report_.last_error = Describe(error.get());
+  if (rd_kafka_error_code(error.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED && last != nullptr) {
+    BlameDenied(*last);
+  }
   if (report_.failure == Failure::kNone) report_.failure = Failure::kTransient;
   if (rd_kafka_error_is_fatal(error.get())) return ProducerLost(Describe(error.get()));
   return Abort();
+}
+
+void Output::BlameDenied(const rd_kafka_topic_partition_list_t& offsets) {
+  // The client names the partitions in its text alone.
+  const std::string text = absl::StrCat(" ", report_.last_error);
+  for (int i = 0; i < offsets.cnt; ++i) {
+    const char* const topic = offsets.elems[i].topic;
+    if (!absl::StrContains(text, absl::StrCat(" ", topic, "["))) continue;
+    report_.to_blame[flows_.Find(topic)->number] = absl::StrCat(
+        "input topic ", topic, ": Topic authorization failed: grant this user Read on topic ", topic);
+  }
 }
 
 Outcome Output::CommitDelivered(const std::vector<PartitionListPtr>& offsets) {
@@ -148,7 +165,8 @@ Outcome Output::Abort() {
     const ErrorPtr why(rd_kafka_begin_transaction(producer_.get()));
     if (why != nullptr && rd_kafka_error_txn_requires_abort(why.get()) != 0) {
       report_.last_error = Describe(why.get());
-      if (rd_kafka_error_code(why.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+      if (rd_kafka_error_code(why.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED &&
+          report_.to_blame.empty()) {
         std::set<std::string> written;  // of the flows that this producer has written to
         for (const auto& [flow, topics] : topics_) {
           for (std::string& topic : WrittenTopics(flows_.at(flow).options)) written.insert(std::move(topic));

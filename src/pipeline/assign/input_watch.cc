@@ -58,8 +58,15 @@ void InputWatch::Look() {
     std::vector<Task*> tasks = TasksOf(flow);
     // The topic, and its committed offsets, may have been deleted meanwhile.
     if (tasks.empty()) watched.given_partitions = 0;
+    // Without Describe the group assigns none of its partitions; with it another member may have them.
+    if (absl::IsPermissionDenied(partitions.status())) {
+      MeetDenial(number, std::string(partitions.status().message()));
+    } else if (partitions.ok() && tasks.empty()) {
+      denied_.erase(number);
+    }
     if (partitions.ok()) seen.push_back({flow, watched, *partitions, std::move(tasks)});
   }
+  TryDenied();
   LookForOtherTopics(seen);
   for (const Seen& each : seen) NoteGrowth(each);
   LookForUnassigned(seen, now);
@@ -83,8 +90,30 @@ void InputWatch::NoteAbsence(const Flow& flow, Watched& watched, bool absent) {
   if (std::exchange(watched.is_gone, gone) != gone && gone) spdlog::error("{}", WhyGone(flow));
 }
 
-std::map<std::string, std::string> InputWatch::Gone() const {
+void InputWatch::MeetDenial(int32_t flow, const std::string& why) {
+  const std::string& input = flows_.at(flow).options.input;
+  const auto [denial, is_new] = denied_.try_emplace(
+      flow, absl::StrCat("input topic ", input, " may not be read: ", why, ": grant this user Read on topic ",
+                         input, "; it is tried again every few seconds"));
+  if (is_new) spdlog::error("{}", denial->second);
+}
+
+void InputWatch::EndDenial(int32_t flow) {
+  if (denied_.erase(flow) > 0) spdlog::info("{} may be read again", flows_.at(flow).options.input);
+}
+
+void InputWatch::TryDenied() {
+  for (const auto& [flow, why] : denied_) {
+    for (Task* task : TasksOf(flows_.at(flow))) {
+      const bool is_read = task->phase == Phase::kActive || task->phase == Phase::kRestoring;
+      if (is_read && !task->paused && !task->pace.waits() && !task->pace.peek) source_.Seek(*task);
+    }
+  }
+}
+
+std::map<std::string, std::string> InputWatch::Unreadable() const {
   std::map<std::string, std::string> gone;
+  for (const auto& [flow, why] : denied_) gone.emplace(flows_.at(flow).options.input, why);
   for (const auto& [number, watched] : watched_) {
     if (!watched.is_gone) continue;
     const Flow& flow = flows_.at(number);

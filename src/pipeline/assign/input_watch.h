@@ -1,5 +1,5 @@
-// Watches the input topics: whether one is deleted, and whether each of its partitions is assigned to a
-// member, also after it was recreated or got more partitions.
+// Watches the input topics: whether one is deleted or may not be read, and whether each of its partitions is
+// assigned to a member, also after it was recreated or got more partitions.
 //
 // A partition stays unassigned in two cases. The group's leader may ask a broker that does not know a new
 // partition yet; when it learns of it, the client sees no reason to rebalance. And the group does not
@@ -28,8 +28,15 @@ class InputWatch {
 
   // Between two batches; asks the cluster for all topics at once, every few seconds.
   void Look();
-  // Topics that were deleted, and what to do.
-  std::map<std::string, std::string> Gone() const;
+  // The brokers do not let this user read one of several topics: its partitions stand until they do.
+  void MeetDenial(int32_t flow, const std::string& why);
+  bool IsDenied(int32_t flow) const { return denied_.contains(flow); }
+  // A record of the topic came, or its end.
+  void NoteRead(int32_t flow) {
+    if (!denied_.empty()) EndDenial(flow);
+  }
+  // Topics that were deleted or may not be read, and what to do.
+  std::map<std::string, std::string> Unreadable() const;
 
  private:
   struct Watched {
@@ -49,6 +56,9 @@ class InputWatch {
     std::vector<Task*> tasks;  // those that this worker owns
   };
 
+  void EndDenial(int32_t flow);
+  // Reads again where the client stands: it does not say when it may.
+  void TryDenied();
   static void NoteAbsence(const Flow& flow, Watched& watched, bool absent);
   // Stops the partitions of topics that were deleted and created again since they were assigned.
   void LookForOtherTopics(const std::vector<Seen>& seen);
@@ -71,6 +81,7 @@ class InputWatch {
   Ownership& ownership_;
   absl::Time next_look_ = absl::InfinitePast();
   std::map<int32_t, Watched> watched_;  // by flow
+  std::map<int32_t, std::string> denied_;
 };
 
 }  // namespace lethe

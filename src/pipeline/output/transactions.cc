@@ -224,7 +224,7 @@ void Transactions::RollBack(Outcome outcome) {
   const std::string why = sink_.report().last_error;
   if (outcome != Outcome::kStopped) {
     // An aborted transaction stays aborted, even if another instance has committed the same offset meanwhile.
-    const Outcome resolved = Resolve();
+    const Outcome resolved = Resolve(outcome);
     if (outcome == Outcome::kUnknown || resolved == Outcome::kStopped) outcome = resolved;
   }
   if (outcome == Outcome::kCommitted) {
@@ -265,7 +265,7 @@ void Transactions::RollBack(Outcome outcome) {
   if (pause > absl::ZeroDuration()) state_.Wait(pause);
 }
 
-Outcome Transactions::Resolve() {
+Outcome Transactions::Resolve(Outcome known) {
   const std::vector<Task*> partitions = InTransaction(tasks_);
   std::map<int32_t, std::vector<CommittedOffset>> committed;  // by flow
   for (const Task* task : partitions) {
@@ -279,10 +279,14 @@ Outcome Transactions::Resolve() {
       if (answer.ok()) of_flow.second = std::move(*answer);
       return answer.status();
     });
-    if (!asked.ok()) return Outcome::kStopped;
+    // Of a topic that may not be read any more the group's generation is what tells, at its next commit.
+    const bool is_needless = known == Outcome::kAborted && all_flows_.size() > 1;
+    if (!asked.ok() && !(is_needless && absl::IsPermissionDenied(asked))) return Outcome::kStopped;
+    if (!asked.ok()) of_flow.second.clear();
   }
   Outcome outcome = Outcome::kAborted;
   for (Task* task : partitions) {
+    if (committed[task->id.flow].empty()) continue;
     const CommittedOffset& in_group = committed[task->id.flow][static_cast<size_t>(task->id.partition)];
     const int64_t offset = in_group.offset;
     // Another instance may have come as far, and have dropped other records on its way: its metadata differs.

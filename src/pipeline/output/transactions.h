@@ -76,8 +76,9 @@ class Transactions {
   void FailDeleted(std::vector<Task*>& fresh);
   // Of all flows.
   OutputLimits Limits() const;
-  // After a failure, asks the group for its committed offsets: kCommitted, kAborted, or kStopped on stop.
-  Outcome Resolve();
+  // After a failure, with this outcome, asks the group for its committed offsets: kCommitted, kAborted, or
+  // kStopped on stop.
+  Outcome Resolve(Outcome known);
   void Finish(bool committed);
   // The producer cannot be recreated: fatal, unless a stop is requested.
   void LoseProducer();

@@ -84,7 +84,7 @@ void Publisher::Publish() {
   transactions_.AddTo(report);
   report.fences = sink_.fences();
   report.passed_over = pace_.PassedOver();
-  report.gone = input_watch_.Gone();
+  report.gone = input_watch_.Unreadable();
   RenewStatus(tasks_, kRenewFor, state_.clock, &next_renewed_);
   LookForOpenTransactions();
   RenewReports();
@@ -248,6 +248,7 @@ std::string Publisher::WhyItStands() {
   for (const auto& [id, task] : tasks_) {
     // Its report says what it waits for, or it waits for others.
     if (task->phase != Phase::kActive || task->pace.waits() || task->schema_wait.is_on()) continue;
+    if (input_watch_.IsDenied(id.flow)) continue;
     const int64_t end = std::max(ends_.Of(id), task->log_end);
     const bool behind = task->next > task->committed || std::max(task->next, task->end_of_log) < end;
     sights.push_back({id, task->committed, behind});

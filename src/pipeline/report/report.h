@@ -183,7 +183,7 @@ struct LaneReport {
   ClientReport consumer;
   ClientReport producer;
   std::vector<PartitionReport> partitions;
-  std::map<std::string, std::string> gone;  // topics that were deleted, and what to do
+  std::map<std::string, std::string> gone;  // topics that cannot be read, and what to do
   // The router: partitions of the input that stand still, and are not waited for.
   std::vector<std::string> passed_over;
 };

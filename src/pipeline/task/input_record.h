@@ -69,7 +69,7 @@ struct InputRecord {
   int64_t timestamp_ms = -1;              // -1: it has none
   const InputHeaders* headers = nullptr;  // null: it has none
   const SourceEvent* event = nullptr;     // not null: an event in the place of a record
-  int32_t flow = 0;                       // of its topic
+  int32_t flow = 0;                       // of its topic; -1: an event of no topic
 
   TopicPartition from() const { return {flow, partition}; }
   RecordView view() const { return {key, value, headers}; }
