@@ -368,12 +368,14 @@ void Game::ResetStopped() {
   if (stopped.empty()) return;
   for (const TopicInPlay* topic : stopped) {
     const std::string& name = topic->names().input;
-    // Between two generations there may be nobody to say it.
+    // Between two generations there may be nobody to say it, and with the next the topic may go on.
     give_up = world_.now() + kRoundsOfGroup * schedule_.session_timeout;
-    while (!IsSaid(name) && world_.now() < give_up) world_.Step();
-    if (!IsSaid(name) && topic->has_ids())
+    while (!IsSaid(name) && !topic->IsDone() && world_.now() < give_up) world_.Step();
+    if (!IsSaid(name) && !topic->IsDone() && topic->has_ids())
       Problem(absl::StrCat("topic ", name, " has stopped, and nobody says why"));
   }
+  std::erase_if(stopped, [](const TopicInPlay* topic) { return topic->IsDone(); });
+  if (stopped.empty()) return;
   std::array<bool, kMostInstances> was_wanted;
   for (size_t i = 0; i < kMostInstances; ++i) was_wanted[i] = instances_[i].is_wanted;
   End();
