@@ -69,7 +69,7 @@ std::string Group::Join(GroupClient& client, const std::string& id, const GroupP
 
 void Group::Leave(const std::string& id) {
   if (Find(id) == nullptr) return;
-  world_.Say("group: ", id, " leaves");
+  world_.Say(options_.name, ": ", id, " leaves");
   Remove(id);
 }
 
@@ -91,7 +91,7 @@ void Group::Forget(const GroupClient& client) {
 
 void Group::Expel(const GroupClient& client) {
   if (Find(client.member()) == nullptr) return;
-  world_.Say("group: ", client.member(), " is removed: it polls too rarely");
+  world_.Say(options_.name, ": ", client.member(), " is removed: it polls too rarely");
   Remove(client.member());
 }
 
@@ -113,10 +113,10 @@ void Group::LookAtPartitions() {
 void Group::Rebalance() {
   is_rebalancing_ = true;
   for (Member& member : members_) member.has_joined = false;
-  world_.Say("group: a rebalance begins");
+  world_.Say(options_.name, ": a rebalance begins");
   world_.After(options_.rebalance_timeout, [this, round = ++round_] {
     if (!is_rebalancing_ || round != round_) return;
-    world_.Say("group: it waits no longer for members that have not joined");
+    world_.Say(options_.name, ": it waits no longer for members that have not joined");
     std::erase_if(members_, [](const Member& each) { return !each.has_joined; });
     if (members_.empty()) {
       is_rebalancing_ = false;
@@ -170,7 +170,7 @@ void Group::Assign() {
 
 void Group::Tell(const Member& member) {
   if (world_.keeps_log()) {
-    world_.Say("group: generation ", generation_, ": ", member.id, " has ",
+    world_.Say(options_.name, ": generation ", generation_, ": ", member.id, " has ",
                absl::StrJoin(member.assigned, ",", absl::PairFormatter("-")));
   }
   if (member.client == nullptr) return;
@@ -192,7 +192,7 @@ void Group::LookForSilence() {
       if (world_.now() - each.seen > options_.session_timeout) silent.push_back(each.id);
     }
     for (const std::string& id : silent) {
-      world_.Say("group: the session of ", id, " times out");
+      world_.Say(options_.name, ": the session of ", id, " times out");
       Remove(id);
     }
     LookForSilence();
@@ -215,8 +215,8 @@ void Group::EndPending(int64_t transaction, bool commits) {
   if (pending.empty() || !commits) return;
   for (const auto& [topic, position] : pending.mapped()) {
     committed_[{topic, position.partition.partition}] = {position.offset, position.metadata};
-    world_.Say("group: ", topic, "-", position.partition.partition, " is committed at ", position.offset,
-               " (", position.metadata, ")");
+    world_.Say(options_.name, ": ", topic, "-", position.partition.partition, " is committed at ",
+               position.offset, " (", position.metadata, ")");
   }
 }
 

@@ -29,6 +29,7 @@ using GroupPartition = std::pair<std::string, int32_t>;
 using GroupPartitions = std::set<GroupPartition>;
 
 struct GroupOptions {
+  std::string name = "group";  // in what is told
   bool is_cooperative = false;
   absl::Duration session_timeout;
   absl::Duration heartbeat;

@@ -8,6 +8,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -53,6 +54,12 @@ class Game {
                 .heartbeat = schedule.session_timeout / 5,
                 .rebalance_timeout = 3 * schedule.session_timeout},
                [this](const std::string& topic) { return broker_.CountPartitions(topic); }) {
+    if (schedule.routed_topics > 0) {
+      GroupOptions options = group_.options();
+      options.name = "routers";
+      routing_group_.emplace(world_, std::move(options),
+                             [this](const std::string& topic) { return broker_.CountPartitions(topic); });
+    }
     for (int i = 0; i < schedule.topics; ++i) AddTopic();
   }
 
@@ -75,6 +82,7 @@ class Game {
   void BeginOfProcess(const Fault& fault, size_t i);
   void BeginOfTopic(const Fault& fault, TopicInPlay& topic);
   void AddTopic();
+  void NotePassedOver(const std::string& judged);
   // Of the processes that are to run in the end, if they share all partitions.
   bool HasEnoughMemory() const;
   void Heal();
@@ -99,6 +107,7 @@ class Game {
   World world_;
   Broker broker_;
   Group group_;
+  std::optional<Group> routing_group_;
   Shelf shared_;
   std::vector<std::unique_ptr<TopicInPlay>> topics_;
   std::array<Instance, kMostInstances> instances_;
@@ -109,8 +118,15 @@ class Game {
 
 void Game::AddTopic() {
   topics_.push_back(std::make_unique<TopicInPlay>(
-      TopicInPlay::Site{world_, broker_, group_, schedule_, [this] { WakeAll(); }},
+      TopicInPlay::Site{world_, broker_, group_, routing_group_ ? &*routing_group_ : nullptr, schedule_,
+                        [this] { WakeAll(); }},
       static_cast<int>(topics_.size())));
+}
+
+void Game::NotePassedOver(const std::string& judged) {
+  for (const auto& topic : topics_) {
+    if (topic->names().judged == judged) topic->NotePassedOver();
+  }
 }
 
 void Game::WakeAll() {
@@ -125,8 +141,9 @@ void Game::Start(size_t i) {
   world_.Say("instance ", i, " starts");
   Shelf& shelf = schedule_.snapshots == SnapshotPlace::kOfAll ? shared_ : instance.own;
   instance.process = std::make_unique<Process>(
-      Process::Site{world_, broker_, group_, shelf, schedule_,
-                    [this, &instance] { return world_.now() < instance.cut_until; }, lacks_memory_},
+      Process::Site{world_, broker_, group_, routing_group_ ? &*routing_group_ : nullptr, shelf, schedule_,
+                    [this, &instance] { return world_.now() < instance.cut_until; }, lacks_memory_,
+                    [this](const std::string& judged) { NotePassedOver(judged); }},
       static_cast<int>(i), [this, i] { Ended(i, instances_[i].process.get()); });
 }
 
@@ -262,7 +279,7 @@ void Game::BeginOfTopic(const Fault& fault, TopicInPlay& topic) {
 bool Game::HasEnoughMemory() const {
   int partitions = 0;
   for (const auto& topic : topics_) {
-    partitions += std::max(broker_.CountPartitions(topic->names().input), schedule_.partitions);
+    partitions += std::max(broker_.CountPartitions(topic->names().judged), schedule_.partitions);
   }
   const auto wanted = static_cast<int>(std::count_if(instances_.begin(), instances_.end(),
                                                      [](const Instance& each) { return each.is_wanted; }));
@@ -413,6 +430,7 @@ void Game::Truncate() {
   if (std::any_of(topics_.begin(), topics_.end(), [](const auto& each) { return each->may_need_reset(); }))
     return;
   for (const auto& topic : topics_) {
+    if (topic->is_routed()) continue;
     const std::string& input = topic->names().input;
     for (int32_t id = 0; id < broker_.CountPartitions(input); ++id) {
       Log& log = *broker_.FindLog(input, id);

@@ -78,6 +78,18 @@ Fault MakeFault(Dice& dice, const Schedule& schedule) {
   return fault;
 }
 
+// By dice of its own: the other schedules stay as they were without it.
+void SetScope(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 0x70b1c5);
+  if (schedule.stopping_topic >= 0 || !dice.OneIn(5)) return;
+  schedule.routed_topics = static_cast<int>(dice.Between(1, schedule.topics));
+  schedule.ways = static_cast<int>(dice.Between(1, 2));
+  if (schedule.horizon >= absl::Hours(24) || dice.OneIn(3)) return;
+  schedule.is_backlog = true;
+  if (dice.OneIn(2)) schedule.wild_of_hundred = 0;
+  schedule.lasts = dice.Between(absl::Milliseconds(300), absl::Seconds(3));
+}
+
 const char* PlaceText(SnapshotPlace place) {
   return place == SnapshotPlace::kNowhere  ? "no snapshots"
          : place == SnapshotPlace::kOfEach ? "snapshots of each instance"
@@ -101,7 +113,11 @@ std::string FaultText(const Fault& fault) {
 std::string Schedule::Story() const {
   std::string text = absl::StrCat(
       "seed ", seed, ": ", topics, " topics of ", partitions, " partitions, ", instances, " instances of ",
-      lanes, " lanes, ", filters > 0 ? absl::StrCat("with memory for ", filters, " filters, ") : "",
+      lanes, " lanes, ",
+      routed_topics > 0 ? absl::StrCat(routed_topics, " of the topics routed, of ", ways, " inputs each",
+                                       is_backlog ? " with a backlog, " : ", ")
+                        : "",
+      filters > 0 ? absl::StrCat("with memory for ", filters, " filters, ") : "",
       is_cooperative ? "cooperative" : "eager", has_static_members ? ", static members" : "", "; ", records,
       " records each in ", absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step),
       " apart, horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten,
@@ -181,6 +197,7 @@ Schedule MakeSchedule(uint64_t seed) {
     schedule.stopping_topic = static_cast<int>(dice.Below(schedule.topics));
     schedule.without_id_of_hundred = 5;
   }
+  SetScope(schedule);
   for (int64_t count = dice.Between(0, 6); count > 0; --count) {
     schedule.faults.push_back(MakeFault(dice, schedule));
   }

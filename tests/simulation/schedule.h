@@ -64,6 +64,9 @@ struct Schedule {
   uint64_t seed = 0;  // of all that is decided on the way
 
   int topics = 1;           // at the begin
+  int routed_topics = 0;    // the first so many have `scope: topic`
+  int ways = 1;             // inputs of each of these, which are merged
+  bool is_backlog = false;  // all of their records are there before anybody reads them
   int stopping_topic = -1;  // it stops before what has no id and what cannot be read; -1: none does
   int partitions = 2;       // of each topic
   int instances = 1;

@@ -21,6 +21,9 @@ std::vector<Step> StepsOf(const Schedule& schedule) {
   steps.emplace_back([](Schedule& s) { s.instances = std::max(1, s.instances - 1); });
   steps.emplace_back([](Schedule& s) { s.lanes = 1; });
   steps.emplace_back([](Schedule& s) { s.topics = std::max(1, s.topics - 1); });
+  steps.emplace_back([](Schedule& s) { s.routed_topics = std::max(0, s.routed_topics - 1); });
+  steps.emplace_back([](Schedule& s) { s.ways = 1; });
+  steps.emplace_back([](Schedule& s) { s.is_backlog = false; });
   steps.emplace_back([](Schedule& s) { s.stopping_topic = -1; });
   steps.emplace_back([](Schedule& s) { s.filters = 0; });
   steps.emplace_back([](Schedule& s) { s.partitions = std::max(1, s.partitions - 1); });

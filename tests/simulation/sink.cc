@@ -111,7 +111,9 @@ void SimulatedSink::Fail(const std::string& why) {
 }
 
 bool SimulatedSink::Deliver(const Batch& batch) {
-  if (batch.topic == flows_.at(batch.flow).options.output) {
+  const DaemonOptions& options = flows_.at(batch.flow).options;
+  // The repartition topic takes what the input takes.
+  if (batch.topic == options.output && !options.routes) {
     const auto is_bad = [&](const Record& each) {
       return each.value.value_or("").size() > sink_options_.output_takes_bytes;
     };

@@ -148,6 +148,7 @@ bool SimulatedSource::TakeEvent() {
 
 void SimulatedSource::PollBatch(absl::Duration timeout, size_t limit, size_t /*most_bytes*/) {
   thread_.Pass();
+  if (on_poll) on_poll();
   TakeEventAndFetch(limit);
   if (batch_.empty()) {
     thread_.Sleep(timeout < kIdle ? timeout : kLongIdle);

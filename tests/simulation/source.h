@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -44,6 +45,8 @@ class SimulatedSource final : public Source {
   // Those of the last TakeGeneration().
   int generation() const { return taken_generation_; }
   const std::string& commit_member() const { return commit_member_; }
+  // At the begin of each poll.
+  std::function<void()> on_poll;
   // It has something new to read.
   void Wake() { thread_.Wake(); }
 

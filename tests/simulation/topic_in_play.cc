@@ -7,17 +7,22 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/restore/commit_metadata.h"
+#include "tests/simulation/routed_judge.h"
 
 namespace lethe::simulation {
 namespace {
 
 // The broker has the topic before anything is sent to it.
-const std::string& Create(const TopicInPlay::Site& site, const TopicNames& names) {
+const TopicNames& Create(const TopicInPlay::Site& site, const TopicNames& names) {
   for (const std::string& topic : names.written()) site.broker.CreateTopic(topic, site.schedule.partitions);
-  for (auto& log : site.broker.CreateTopic(names.input, site.schedule.partitions).logs) {
-    log->on_change = site.on_change;
+  std::vector<std::string> read = names.inputs;
+  if (names.judged != names.input) read.push_back(names.judged);
+  for (const std::string& topic : read) {
+    for (auto& log : site.broker.CreateTopic(topic, site.schedule.partitions).logs) {
+      log->on_change = site.on_change;
+    }
   }
-  return names.input;
+  return names;
 }
 
 }  // namespace
@@ -25,8 +30,9 @@ const std::string& Create(const TopicInPlay::Site& site, const TopicNames& names
 TopicInPlay::TopicInPlay(const Site& site, int number)
     : site_(site),
       stops_(number == site.schedule.stopping_topic),
-      names_(number),
-      input_(site.world, site.broker, site.schedule, Create(site, names_)) {}
+      names_(site.schedule, number),
+      input_(site.world, site.broker, site.schedule, Create(site, names_),
+             site.schedule.is_backlog && is_routed()) {}
 
 void TopicInPlay::AddPartition() {
   if (site_.broker.Find(names_.input) == nullptr) return;
@@ -34,17 +40,23 @@ void TopicInPlay::AddPartition() {
   for (const std::string& topic : names_.written()) {
     if (site_.broker.Find(topic) != nullptr) site_.broker.AddPartition(topic);
   }
-  site_.broker.AddPartition(names_.input);
-  site_.world.After(absl::Milliseconds(200), [group = &site_.group] { group->LookAtPartitions(); });
+  for (const std::string& input : names_.inputs) site_.broker.AddPartition(input);
+  Group* const group = is_routed() ? site_.routing_group : &site_.group;
+  site_.world.After(absl::Milliseconds(200), [group] { group->LookAtPartitions(); });
 }
 
 void TopicInPlay::Delete() {
+  const auto delete_of = [&](const Group& group, const std::string& topic) {
+    int32_t id = 0;
+    for (auto& log : site_.broker.topic(topic).logs) {
+      const auto metadata = CommitMetadata::Parse(group.CommittedNow(topic, id++).metadata);
+      if (metadata.ok()) log->DeleteBefore(metadata->restart);
+    }
+  };
   if (site_.broker.Find(names_.input) == nullptr) return;
-  int32_t id = 0;
-  for (auto& log : site_.broker.topic(names_.input).logs) {
-    const auto metadata = CommitMetadata::Parse(site_.group.CommittedNow(names_.input, id++).metadata);
-    if (metadata.ok()) log->DeleteBefore(metadata->restart);
-  }
+  delete_of(site_.group, names_.judged);
+  if (!is_routed()) return;
+  for (const std::string& input : names_.inputs) delete_of(*site_.routing_group, input);
 }
 
 void TopicInPlay::TroubleOutput(FaultKind kind, int which, absl::Duration lasts, bool lasts_long) {
@@ -71,7 +83,7 @@ void TopicInPlay::TroubleOutput(FaultKind kind, int which, absl::Duration lasts,
 
 void TopicInPlay::Recreate(absl::Duration after, bool forgets_offsets) {
   const Topic* const input = site_.broker.Find(names_.input);
-  if (input == nullptr || stops_) return;
+  if (input == nullptr || stops_ || is_routed()) return;
   Life& life = former_.emplace_back(Life{input, sendings_begin_});
   for (int32_t p = 0; p < site_.broker.CountPartitions(names_.input); ++p) {
     life.committed.push_back(std::max<int64_t>(site_.group.CommittedNow(names_.input, p).offset, 0));
@@ -98,7 +110,7 @@ void TopicInPlay::LookAtPartitionsSoon() {
 
 void TopicInPlay::CommitForeign() {
   const CommittedOffset committed = site_.group.CommittedNow(names_.input, 0);
-  if (committed.offset < 0 || stops_ || !former_.empty()) return;
+  if (committed.offset < 0 || stops_ || is_routed() || !former_.empty()) return;
   site_.group.Set(names_.input, 0, {committed.offset, "lethe/99 of=later"});
   may_need_reset_ = true;
 }
@@ -165,9 +177,22 @@ bool TopicInPlay::IsOfPresentTopic(const CommittedOffset& committed) const {
   return metadata->topic_id == site_.broker.topic(names_.input).id;
 }
 
+bool TopicInPlay::IsRead(const Group& group, const std::string& topic) const {
+  for (int32_t id = 0; const auto& log : site_.broker.topic(topic).logs) {
+    // Offsets are committed before the markers of their records are there.
+    if (group.CommittedNow(topic, id++).offset < log->end()) return false;
+  }
+  return true;
+}
+
 bool TopicInPlay::IsDone() const {
   if (site_.broker.Find(names_.input) == nullptr || !input_.is_done() || input_.open_transactions() > 0)
     return false;
+  if (is_routed()) {
+    return std::all_of(names_.inputs.begin(), names_.inputs.end(),
+                       [this](const std::string& input) { return IsRead(*site_.routing_group, input); }) &&
+           IsRead(site_.group, names_.judged);
+  }
   for (int32_t id = 0; const auto& log : site_.broker.topic(names_.input).logs) {
     const int64_t end = EndOf(id);
     const CommittedOffset there = site_.group.CommittedNow(names_.input, id++);
@@ -235,7 +260,39 @@ test::Judgement TopicInPlay::JudgeFormer(const Life& life, int64_t sendings_end)
   return test::Judge(evidence);
 }
 
+test::Judgement TopicInPlay::JudgeRouted() const {
+  const Broker& broker = site_.broker;
+  RoutedEvidence evidence;
+  for (const std::string& input : names_.inputs)
+    evidence.inputs[input] = broker.CommittedIn(broker.topic(input));
+  evidence.routed = broker.CommittedIn(broker.topic(names_.judged));
+  // With wrong timestamps nobody knows who is ahead. Where records are sent while others are read, hours of
+  // their time go by in the second for which a partition counts as at its end.
+  const bool is_bounded = site_.schedule.is_backlog && site_.schedule.wild_of_hundred == 0 &&
+                          !input_.had_bad_clock() && !was_passed_over_;
+  if (is_bounded) evidence.lead = site_.schedule.horizon / 16;
+  evidence.time_ms = [this](int64_t sending) { return input_.time_ms(sending); };
+  test::Evidence& judged = evidence.judged;
+  judged = EvidenceOf(broker.topic(names_.judged), 0, INT64_MAX);
+  judged.horizon += judged.horizon / 8;
+  judged.output_ends = EndsOf(names_.output);
+  judged.delta_ends = EndsOf(names_.deltas);
+  judged.total_ends = EndsOf(names_.totals);
+  for (int32_t p = 0; p < broker.CountPartitions(names_.judged); ++p) {
+    judged.committed.push_back(site_.group.CommittedNow(names_.judged, p).offset);
+    judged.input_ends.push_back(broker.FindLog(names_.judged, p)->stable_end());
+  }
+  return simulation::JudgeRouted(std::move(evidence));
+}
+
 test::Judgement TopicInPlay::Judge() const {
+  if (is_routed()) {
+    test::Judgement judgement = JudgeRouted();
+    for (std::string& problem : judgement.problems) {
+      problem = absl::StrCat("topic ", names_.input, ": ", problem);
+    }
+    return judgement;
+  }
   const Broker& broker = site_.broker;
   test::Evidence evidence = EvidenceOf(broker.topic(names_.input), sendings_begin_, INT64_MAX);
   evidence.output_ends = EndsOf(names_.output);

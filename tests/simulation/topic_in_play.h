@@ -24,6 +24,7 @@ class TopicInPlay {
     World& world;
     Broker& broker;
     Group& group;
+    Group* routing_group;  // null: there are no routers
     const Schedule& schedule;
     std::function<void()> on_change;  // of the input
   };
@@ -32,6 +33,7 @@ class TopicInPlay {
 
   const TopicNames& names() const { return names_; }
   Input& input() { return input_; }
+  bool is_routed() const { return names_.judged != names_.input; }
 
   // One more, there and in what is written.
   void AddPartition();
@@ -51,6 +53,10 @@ class TopicInPlay {
   void Reset();
   // Whether each commit says of which topic it is: no broker may have answered the question.
   bool has_ids() const;
+
+  // A partition of an input stood still for too long: the others go on without it, and disorder is not
+  // bounded any more.
+  void NotePassedOver() { was_passed_over_ = true; }
 
   // Whether the group has committed all that is to be judged.
   bool IsDone() const;
@@ -72,6 +78,9 @@ class TopicInPlay {
   int64_t EndOf(int32_t partition) const;
   // Whether a record that is to be judged is in the log from the offset on.
   bool HasRecords(const Log& log, int64_t from, int64_t end) const;
+  // Whether the group has committed all of the topic.
+  bool IsRead(const Group& group, const std::string& topic) const;
+  test::Judgement JudgeRouted() const;
   bool IsOfPresentTopic(const CommittedOffset& committed) const;
   void LookAtPartitionsSoon();
   test::TopicEnds EndsOf(const std::string& topic) const;
@@ -85,6 +94,7 @@ class TopicInPlay {
   std::vector<Life> former_;
   int64_t sendings_begin_ = 0;  // of the present topic
   bool may_need_reset_ = false;
+  bool was_passed_over_ = false;
   // After a reset: where the input and the output that count begin, by partition.
   std::vector<int64_t> input_begin_;
   std::vector<int64_t> output_begin_;

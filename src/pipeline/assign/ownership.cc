@@ -121,7 +121,12 @@ absl::Status Ownership::Prepare(const std::vector<TopicPartition>& partitions) {
   if (!fresh.empty()) asked = transactions_.CommitStart(fresh);
   if (!asked.ok()) return asked;
   for (const AssignedTopic& topic : topics) {
-    if (topic.problem.ok()) AssignerOf(*topic.flow).SetBegun();
+    // Of a topic whose filters had no memory nothing is committed yet.
+    const bool has_begun =
+        HasBegun(topic.committed) || std::any_of(fresh.begin(), fresh.end(), [&](auto* task) {
+          return task->flow == topic.flow && task->phase != Phase::kFailed;
+        });
+    if (topic.problem.ok() && has_begun) AssignerOf(*topic.flow).SetBegun();
   }
   return absl::OkStatus();
 }
