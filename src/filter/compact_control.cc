@@ -66,6 +66,19 @@ constexpr int kMostStashedAtLimit = 16;
 
 }  // namespace
 
+absl::StatusOr<CompactMemory> TakeCompactMemory(MemoryBudget* budget, int64_t own_bytes) {
+  absl::StatusOr<LineMemory> lines = LineMemory::Create(budget, kCompactLineBytes << kCompactLeastLevel,
+                                                        LineMemory::kFirstRoomBytes, kCompactHugeFrom);
+  if (!lines.ok()) return lines.status();
+  Reservation own(budget);
+  if (!own.Grow(own_bytes)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the memory limit of ", budget->limit_bytes(),
+                     " bytes has no room for a filter: raise it, or open fewer partitions"));
+  }
+  return CompactMemory{*std::move(lines), std::move(own)};
+}
+
 CompactControl::CompactControl(const FilterOptions& options, Reservation own)
     : budget_(options.memory),
       epochs_(WholeMilliseconds(options.horizon)),

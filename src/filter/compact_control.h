@@ -16,9 +16,18 @@
 #include "src/filter/compact_epochs.h"
 #include "src/filter/compact_lines.h"
 #include "src/filter/engine_filter.h"
+#include "src/memory/line_memory.h"
 #include "src/memory/reservation.h"
 
 namespace lethe {
+
+// The memory of a new filter: that of its first lines, and its own.
+struct CompactMemory {
+  LineMemory lines;
+  Reservation own;
+};
+// ResourceExhausted if the budget has no room for both.
+absl::StatusOr<CompactMemory> TakeCompactMemory(MemoryBudget* budget, int64_t own_bytes);
 
 // Invariant: the lines hold the ids of epochs_, and memory that was taken beyond them is given back by
 // Work(). Thread safety: as Filter.

@@ -7,16 +7,13 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "src/filter/compact_control.h"
 #include "src/filter/compact_filter.h"
 #include "src/filter/compact_formats.h"
 #include "src/filter/compact_table_code.h"
 #include "src/filter/each_id.h"
 #include "src/memory/line_memory.h"
-#include "src/memory/reservation.h"
 
 namespace lethe {
 
@@ -24,9 +21,8 @@ namespace lethe {
 template <typename Tag, typename Processor>
 class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, CompactControl> {
  public:
-  CompactFilter(const FilterOptions& options, const CompactFormats& formats, LineMemory memory,
-                Reservation own)
-      : Base(options, std::move(own)), table_(formats, std::move(memory)) {
+  CompactFilter(const FilterOptions& options, const CompactFormats& formats, CompactMemory memory)
+      : Base(options, std::move(memory.own)), table_(formats, std::move(memory.lines)) {
     Base::Control(&table_);
   }
 
@@ -89,22 +85,31 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, C
   [[gnu::noinline]] void AddLater(IdHash id) {
     Processor::Leave();
     Base::MakeRoom();
-    Add(id, table_.Look(id, epochs_.span()));
+    Squeeze(id);
+    NoteAdded();
   }
 
   [[gnu::always_inline]] void Add(IdHash id, const CompactFound& found) {
     if (__builtin_expect(!table_.Append(id, found, epochs_.span()), 0)) AddToFullLines(id);
-    epochs_.Add();
-    ++Base::inserts_;
-    if (__builtin_expect(HasWork(), 0)) DoWork(0);
+    NoteAdded();
   }
 
   [[gnu::noinline]] void AddToFullLines(IdHash id) {
     Processor::Leave();
     Base::NotePressure();
+    Squeeze(id);
+  }
+
+  void Squeeze(IdHash id) {
     while (!table_.Squeeze(id, epochs_.span())) {
       if (!Base::SweepAtLimit()) Base::ForgetAtLimit();
     }
+  }
+
+  [[gnu::always_inline]] void NoteAdded() {
+    epochs_.Add();
+    ++Base::inserts_;
+    if (__builtin_expect(HasWork(), 0)) DoWork(0);
   }
 
   bool BeginEpochIfDue() {
@@ -139,17 +144,10 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, C
 template <typename Tag, typename Processor>
 absl::StatusOr<std::unique_ptr<Filter>> MakeCompactFilter(const FilterOptions& options,
                                                           const CompactFormats& formats) {
-  absl::StatusOr<LineMemory> memory = LineMemory::Create(
-      options.memory, kCompactLineBytes << kCompactLeastLevel, LineMemory::kFirstRoomBytes, kCompactHugeFrom);
+  absl::StatusOr<CompactMemory> memory =
+      TakeCompactMemory(options.memory, CompactFilter<Tag, Processor>::OwnBytes());
   if (!memory.ok()) return memory.status();
-  Reservation own(options.memory);
-  if (!own.Grow(CompactFilter<Tag, Processor>::OwnBytes())) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the memory limit of ", options.memory->limit_bytes(),
-                     " bytes has no room for a filter: raise it, or open fewer partitions"));
-  }
-  return std::make_unique<CompactFilter<Tag, Processor>>(options, formats, *std::move(memory),
-                                                         std::move(own));
+  return std::make_unique<CompactFilter<Tag, Processor>>(options, formats, *std::move(memory));
 }
 
 // A filter whose code is for one processor.

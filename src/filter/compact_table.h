@@ -94,13 +94,15 @@ class CompactTable final : public CompactLines {
     const uint64_t index = IndexOf(address);
     return {.line = LineAt(index), .format = &FormatOf(index), .address_bits = address >> LevelOf(index)};
   }
-  int UnpackAt(uint64_t index, const CompactSpan& span, CompactEntry* entries) const {
-    const int level = LevelOf(index);
-    return Line::Unpack(LineAt(index), FormatOf(index), level, index, span, entries);
-  }
-  void PackAt(uint64_t index, const CompactSpan& span, const CompactEntry* entries, int count) {
-    Line::Pack(LineAt(index), FormatOf(index), LevelOf(index), span, entries, count);
-  }
+  // These five are compiled once for all that call them.
+  [[gnu::noinline]] int UnpackAt(uint64_t index, const CompactSpan& span, CompactEntry* entries) const;
+  [[gnu::noinline]] void PackAt(uint64_t index, const CompactSpan& span, const CompactEntry* entries,
+                                int count);
+  [[gnu::noinline]] void InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
+  template <bool kSplitLines>
+  [[gnu::noinline]] bool MoveOneTo(uint64_t index, const CompactSpan& span);
+  [[gnu::noinline]] int FindStashed(IdHash id, const CompactSpan& span) const;
+
   // Before a line takes entries of other lines, or of its own in another format.
   void NoteRises(const CompactEntry* entries, int count, uint64_t index) {
     for (int i = 0; i < count; ++i) NoteRise(entries[i], index);
@@ -119,12 +121,9 @@ class CompactTable final : public CompactLines {
   int MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span, CompactEntry* merged) const;
   int MoveAway(CompactEntry* entries, int count, int wanted, const CompactSpan& span, int* moved);
   bool ToOtherLine(CompactEntry* entry, uint64_t* index) const;
-  void InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
   void MoveTo(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
   bool MoveOne(uint64_t index, const CompactSpan& span);
-  bool MoveOneTo(bool split_lines, uint64_t index, const CompactSpan& span);
   Renewal RenewIn(uint64_t address, Tag tag, const CompactSpan& span, int64_t* epoch);
-  [[gnu::noinline]] int FindStashed(IdHash id, const CompactSpan& span) const;
   bool Unstash(const Stashed& id, const CompactSpan& span);
 };
 

@@ -15,6 +15,22 @@
 namespace lethe {
 
 template <typename Tag, typename Processor>
+int CompactTable<Tag, Processor>::UnpackAt(uint64_t index, const CompactSpan& span,
+                                           CompactEntry* entries) const {
+  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->int {
+    return Line::Unpack(LineAt(index), FormatOf(index), LevelOf(index), index, span, entries);
+  });
+}
+
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::PackAt(uint64_t index, const CompactSpan& span,
+                                          const CompactEntry* entries, int count) {
+  Processor::RunWhole([&, this ]() __attribute__((always_inline))->void {
+    Line::Pack(LineAt(index), FormatOf(index), LevelOf(index), span, entries, count);
+  });
+}
+
+template <typename Tag, typename Processor>
 void CompactTable<Tag, Processor>::Sweep(const CompactSpan& span, int64_t lines) {
   Processor::RunWhole([&, this ]() __attribute__((always_inline)) {
     CompactEntry entries[Line::kMostSlots];
@@ -45,7 +61,7 @@ bool CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots) {
     CompactEntry entries[Line::kMostSlots];
     CompactEntry kept[2][Line::kMostSlots];
     int counts[2];
-    const int count = UnpackAt(from, span, entries);
+    const int count = Line::Unpack(LineAt(from), FormatOf(from), LevelOf(from), from, span, entries);
     for (int high = 0; high < 2; ++high) {
       // An entry of which the bit is not known goes to both, so that it is found for either id.
       const auto may_be = [bit, high](const CompactEntry& entry) {
@@ -66,7 +82,7 @@ bool CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots) {
       const uint64_t index = high == 0 ? from : to;
       // A bit of each entry is the line's now.
       if (FormatOf(index).known_bits() < known_bits - 1) NoteRises(kept[high], counts[high], index);
-      PackAt(index, span, kept[high], counts[high]);
+      Line::Pack(LineAt(index), FormatOf(index), LevelOf(index), span, kept[high], counts[high]);
     }
     return true;
   });
@@ -154,7 +170,9 @@ bool CompactTable<Tag, Processor>::ToOtherLine(CompactEntry* entry, uint64_t* in
 template <typename Tag, typename Processor>
 void CompactTable<Tag, Processor>::InsertInOrder(uint64_t index, const CompactEntry& entry,
                                                  const CompactSpan& span) {
-  Line::Insert(LineAt(index), FormatOf(index), LevelOf(index), span, entry);
+  Processor::RunWhole([&, this ]() __attribute__((always_inline))->void {
+    Line::Insert(LineAt(index), FormatOf(index), LevelOf(index), span, entry);
+  });
 }
 
 template <typename Tag, typename Processor>
@@ -169,49 +187,52 @@ void CompactTable<Tag, Processor>::MoveTo(uint64_t index, const CompactEntry& en
 // cheapest to take out and to put in.
 template <typename Tag, typename Processor>
 bool CompactTable<Tag, Processor>::MoveOne(uint64_t index, const CompactSpan& span) {
-  return MoveOneTo(/*split_lines=*/true, index, span) || MoveOneTo(/*split_lines=*/false, index, span);
+  return MoveOneTo</*kSplitLines=*/true>(index, span) || MoveOneTo</*kSplitLines=*/false>(index, span);
 }
 
 template <typename Tag, typename Processor>
-bool CompactTable<Tag, Processor>::MoveOneTo(bool split_lines, uint64_t index, const CompactSpan& span) {
-  constexpr int kPrefetched = 6;
-  struct Candidate {
-    CompactEntry entry;
-    uint64_t to;
-    int at;
-    uint64_t one;
-  };
-  // A line that is split has room nearly always.
-  const size_t at_once = split_lines ? 1 : kPrefetched;
-  uint8_t* const line = LineAt(index);
-  const CompactFormat& format = FormatOf(index);
-  const int level = LevelOf(index);
-  CompactMeta meta = Line::MetaOf(line);
-  Line::Renew(format, span, &meta);
-  std::array<Candidate, kPrefetched> candidates;
-  int at = 0;
-  for (uint64_t rest = meta.mask; rest != 0;) {
-    size_t found = 0;
-    for (; rest != 0 && found < at_once; ++at, rest &= rest - 1) {
-      Candidate& candidate = candidates[found];
-      candidate.entry = Line::EntryAt(line, format, level, index, Line::SlotOf(format, meta, at));
-      if (!ToOtherLine(&candidate.entry, &candidate.to) || IsSplit(candidate.to) != split_lines) continue;
-      candidate.at = at;
-      candidate.one = rest & -rest;
-      __builtin_prefetch(LineAt(candidate.to), 1);
-      ++found;
+template <bool kSplitLines>
+bool CompactTable<Tag, Processor>::MoveOneTo(uint64_t index, const CompactSpan& span) {
+  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->bool {
+    constexpr int kPrefetched = 6;
+    struct Candidate {
+      CompactEntry entry;
+      uint64_t to;
+      int at;
+      uint64_t one;
+    };
+    // A line that is split has room nearly always.
+    constexpr size_t kAtOnce = kSplitLines ? 1 : kPrefetched;
+    uint8_t* const line = LineAt(index);
+    const CompactFormat& format = FormatOf(index);
+    const int level = LevelOf(index);
+    CompactMeta meta = Line::MetaOf(line);
+    Line::Renew(format, span, &meta);
+    std::array<Candidate, kAtOnce> candidates;
+    int at = 0;
+    for (uint64_t rest = meta.mask; rest != 0;) {
+      size_t found = 0;
+      for (; rest != 0 && found < kAtOnce; ++at, rest &= rest - 1) {
+        Candidate& candidate = candidates[found];
+        candidate.entry = Line::EntryAt(line, format, level, index, Line::SlotOf(format, meta, at));
+        if (!ToOtherLine(&candidate.entry, &candidate.to) || IsSplit(candidate.to) != kSplitLines) continue;
+        candidate.at = at;
+        candidate.one = rest & -rest;
+        __builtin_prefetch(LineAt(candidate.to), 1);
+        ++found;
+      }
+      for (size_t i = 0; i < found; ++i) {
+        Candidate& candidate = candidates[i];
+        if (!HasRoom(candidate.to, span)) continue;
+        KeepForCopy(index);
+        candidate.entry.epoch = Line::EpochOf(span, candidate.at, candidate.one);
+        MoveTo(candidate.to, candidate.entry, span);
+        Line::Remove(line, format, meta, candidate.at, candidate.one);
+        return true;
+      }
     }
-    for (size_t i = 0; i < found; ++i) {
-      Candidate& candidate = candidates[i];
-      if (!HasRoom(candidate.to, span)) continue;
-      KeepForCopy(index);
-      candidate.entry.epoch = Line::EpochOf(span, candidate.at, candidate.one);
-      MoveTo(candidate.to, candidate.entry, span);
-      Line::Remove(line, format, meta, candidate.at, candidate.one);
-      return true;
-    }
-  }
-  return false;
+    return false;
+  });
 }
 
 template <typename Tag, typename Processor>

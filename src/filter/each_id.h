@@ -17,7 +17,6 @@ namespace lethe {
 //   void InsertId(IdHash);
 // and may have, in place of the ones here:
 //   bool TestAndInsertId(IdHash);     // true if it was contained
-//   void ReplayId(IdHash);            // Filter::Replay of one
 //   void PrefetchId(IdHash) const;    // asks for the memory that the other calls will read
 //   template <typename Loop> static void Run(const Loop&);  // calls a loop over a batch
 template <typename Derived, typename Base = EngineFilter>
@@ -44,16 +43,6 @@ class EachIdFilter : public Base {
         });
   }
 
-  void Replay(absl::Span<const TimedId> ids) final {
-    const TimedId* const id = ids.data();
-    ForEach(
-        ids.size(), [=, this](size_t i) LETHE_INLINE { derived().PrefetchId(id[i].id); },
-        [=, this](size_t i) LETHE_INLINE {
-          derived().AdvanceTo(id[i].stream_time_ms);
-          derived().ReplayId(id[i].id);
-        });
-  }
-
   void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) final {
     const TimedId* const id = ids.data();
     Verdict* const verdict = verdicts.data();
@@ -73,7 +62,16 @@ class EachIdFilter : public Base {
     loop();
   }
 
-  void ReplayId(IdHash id) { derived().InsertId(id); }
+  // Filter::Replay for a Derived that has ReplayId(IdHash).
+  void ReplayEach(absl::Span<const TimedId> ids) {
+    const TimedId* const id = ids.data();
+    ForEach(
+        ids.size(), [=, this](size_t i) LETHE_INLINE { derived().PrefetchId(id[i].id); },
+        [=, this](size_t i) LETHE_INLINE {
+          derived().AdvanceTo(id[i].stream_time_ms);
+          derived().ReplayId(id[i].id);
+        });
+  }
 
   bool TestAndInsertId(IdHash id) {
     if (derived().ContainsId(id)) return true;

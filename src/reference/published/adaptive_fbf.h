@@ -41,6 +41,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   static absl::StatusOr<std::unique_ptr<AdaptiveFbf>> Create(const FilterOptions& options);
 
   void AdvanceTo(int64_t stream_time_ms) override;
+  void Replay(absl::Span<const TimedId> ids) override { ReplayEach(ids); }
 
   // N and t are what the policy has chosen; the filters that are there are memory_bytes / m. The figures of
   // the false positives are as PublishedFbf's.

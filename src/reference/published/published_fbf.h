@@ -44,6 +44,7 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
   static absl::StatusOr<std::unique_ptr<PublishedFbf>> Create(const PublishedFbfOptions& options);
 
   void AdvanceTo(int64_t stream_time_ms) override;
+  void Replay(absl::Span<const TimedId> ids) override { ReplayEach(ids); }
 
   // The window begins with the oldest interval of which all ids are still contained. fpp_modelled is the
   // model with the ids that neighbours share (FppWithSharedIntervals), of the ids inserted in each interval;
