@@ -60,15 +60,18 @@ bool CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots) {
     const int known_bits = FormatOf(from).known_bits();
     CompactEntry entries[Line::kMostSlots];
     CompactEntry kept[2][Line::kMostSlots];
-    int counts[2];
+    int counts[2] = {};
     const int count = Line::Unpack(LineAt(from), FormatOf(from), LevelOf(from), from, span, entries);
+    for (int i = 0; i < count; ++i) {
+      // An entry of which the bit is not known goes to both, so that it is found for either id. No branch:
+      // the bit is random.
+      const bool is_known = entries[i].known > bit;
+      const bool is_high = (entries[i].address >> bit & 1) != 0;
+      kept[0][counts[0]] = kept[1][counts[1]] = entries[i];
+      counts[0] += static_cast<int>(!is_known | !is_high);
+      counts[1] += static_cast<int>(!is_known | is_high);
+    }
     for (int high = 0; high < 2; ++high) {
-      // An entry of which the bit is not known goes to both, so that it is found for either id.
-      const auto may_be = [bit, high](const CompactEntry& entry) {
-        return entry.known <= bit || static_cast<int>(entry.address >> bit & 1) == high;
-      };
-      counts[high] =
-          static_cast<int>(std::copy_if(entries, entries + count, kept[high], may_be) - kept[high]);
       const int room = slots_of_[high == 0 && from < swept_lines_ ? 1 : 0][1];
       if (__builtin_expect(counts[high] <= room, 1)) continue;
       // Nearly all of a full line go to a line of fewer slots.
@@ -267,7 +270,7 @@ bool CompactTable<Tag, Processor>::Unstash(const Stashed& id, const CompactSpan&
   for (const uint64_t address : {id.address, id.address ^ Turn(id.tag)}) {
     const uint64_t index = IndexOf(address);
     if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
-    InsertInOrder(index, {.address = address, .epoch = id.epoch, .known = 64, .tag = id.tag}, span);
+    InsertInOrder(index, {address, id.epoch, /*known=*/64, /*from_last=*/false, id.tag}, span);
     return true;
   }
   return false;
