@@ -42,6 +42,12 @@ class OrderedIdSet {
     return true;
   }
 
+  // Asks for the memory that Insert, Find and Forget read first. Forced inline: GCC 12 takes a function that
+  // only prefetches for pure, and drops its calls.
+  [[gnu::always_inline]] void Prefetch(IdHash id) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[id.a & (slots_.size() - 1)], 1);
+  }
+
   // The id's entry, or null. Valid until the next change.
   const Entry* Find(IdHash id) const {
     if (slots_.empty()) return nullptr;

@@ -16,6 +16,9 @@ namespace {
 // Of a partition with more shards than that: the latest of each.
 constexpr size_t kMostSteps = 64;
 
+// Pending ids are looked up while so many later ones are on their way from memory.
+constexpr size_t kAhead = 8;
+
 }  // namespace
 
 Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory)
@@ -59,6 +62,7 @@ void Shard::JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> ve
   filter_->Contains(asked_, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
+    if (i + kAhead < events.ids.size()) pending_.Prefetch(events.ids[i + kAhead].id);
     if (renews_) {
       const bool is_contained = verdicts[i] == Verdict::kDuplicate;
       if (!RenewPending(timed)) {
