@@ -26,8 +26,8 @@ constexpr double kLimitLoad = 0.9;
 
 // The most work of one call: some microseconds.
 constexpr int kSplitsPerCall = 8;
-constexpr int64_t kMergesPerCall = 96;
-constexpr int kMergeWorkPerCall = 80;
+constexpr int64_t kMergesPerCall = 144;
+constexpr int kMergeWorkPerCall = 120;
 constexpr int64_t kGiveBackPerCall = int64_t{32} << 10;
 
 // Lines that are not yet split in this round fill up first. While there are more ids than there were, one
