@@ -125,11 +125,12 @@ simulate:  ## random schedules on a cluster in memory: SECONDS=60 SEED=n, both o
 	cmake --build build --target simulate -j $(JOBS)
 	build/tests/simulate --seconds $(or $(SECONDS),60) --seed $(or $(SEED),$(shell date +%s)000000)
 
-bench:  ## the benchmarks, in some 40 minutes; their tables go into tests/bench/README.md
-	$(call install,$(build_packages) $(broker_packages))
+bench:  ## the benchmarks, in some 40 minutes; their tables, CSV and plots go into tests/bench
+	$(call install,$(build_packages) $(broker_packages) python3-matplotlib)
 	$(configure_tests)
 	cmake --build build --target filter_bench pipeline_bench -j $(JOBS)
 	cmake --build build --target bench
+	/usr/bin/python3 -B tests/bench/figures.py build/bench/filter.json tests/bench
 	build/tests/pipeline_bench --readme tests/bench/README.md
 
 lab:  ## the papers' experiments, in some minutes: build/lab, and the page tests/lab/README.md

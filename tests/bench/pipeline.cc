@@ -1,9 +1,9 @@
 // The daemon beside a bare copy loop and Kafka Streams, on a real broker on the same machine: events per
 // second from start to drained, CPU and memory of the process.
 //
-//   pipeline_bench [--events N] [--rounds N] [--readme FILE]
-//   pipeline_bench --formats all [--events N] [--rounds N]     the daemon on one content in each format,
-//   instead
+//   pipeline_bench [--events N] [--rounds N] [--only TEXT] [--readme FILE]   the copy loop, and those with
+//   TEXT in their names pipeline_bench --formats all [--events N] [--rounds N]     the daemon on one content
+//   in each format, instead
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -116,16 +117,27 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-std::string Row(const char* name, int64_t events, const std::vector<Run>& runs) {
-  std::vector<double> rates, cpu, memory;
-  for (const Run& run : runs) {
+struct Contender {
+  const char* name;
+  const char* topic;
+  std::vector<std::string> command;  // with {output} and {group}
+  std::vector<Run> runs = {};
+};
+
+// `copies` are the runs of the copy loop in the same rounds.
+std::string Row(const Contender& contender, int64_t events, const std::vector<Run>& copies) {
+  std::vector<double> rates, cpu, ratios, memory;
+  for (size_t i = 0; i < contender.runs.size(); ++i) {
+    const Run& run = contender.runs[i];
     rates.push_back(static_cast<double>(events) / run.seconds);
     cpu.push_back(run.cpu_seconds);
+    ratios.push_back(run.cpu_seconds / copies[i].cpu_seconds);
     memory.push_back(run.peak_mib);
   }
-  return absl::StrFormat("| %s | %.0f | %.0f to %.0f | %.2f | %.0f |\n", name, Median(rates),
+  return absl::StrFormat("| %s | %.0f | %.0f to %.0f | %.2f | %.2f | %.0f |\n", contender.name, Median(rates),
                          *std::min_element(rates.begin(), rates.end()),
-                         *std::max_element(rates.begin(), rates.end()), Median(cpu), Median(memory));
+                         *std::max_element(rates.begin(), rates.end()), Median(cpu), Median(ratios),
+                         Median(memory));
 }
 
 // One format after the other, in turn: what else the machine does meets all of them.
@@ -193,7 +205,7 @@ int Formats(int64_t events, int rounds) {
   return 0;
 }
 
-int Main(int64_t events, int rounds, const std::string& readme) {
+int Main(int64_t events, int rounds, const std::string& only, const std::string& readme) {
   KafkaBrokerOptions broker_options;
   broker_options.heap = "1g";
   auto broker = KafkaBroker::Start(broker_options);
@@ -203,47 +215,44 @@ int Main(int64_t events, int rounds, const std::string& readme) {
   Require((*client)->CreateTopic("input", kPartitions));
   std::fprintf(stderr, "filling the input with %lld events ...\n", static_cast<long long>(events));
   Fill(**client, "input", events, Json);
-  std::vector<Run> bare, lethe, at_least_once, streams;
+  const std::string& brokers = (*broker)->bootstrap();
+  const auto lethe_run = [&](const char* delivery) -> std::vector<std::string> {
+    return {LETHE_PROGRAM, "run",      "--brokers",     brokers,      "--input", "input",
+            "--output",    "{output}", "--group",       "{group}",    "--id",    "json:/id",
+            "--http",      "off",      "--exit-at-end", "--delivery", delivery};
+  };
+  std::vector<Contender> contenders = {
+      {"bare transactional copy loop", "bare", {LETHE_COPY_LOOP, brokers, "input", "{output}", "{group}"}},
+      {"lethe run, exactly once, 1 lane", "lethe", lethe_run("exactly_once")},
+      {"lethe run, at least once, 1 lane", "lethe-alo", lethe_run("at_least_once")},
+      {"Kafka Streams, exactly once, a window store in RocksDB, 2 threads",
+       "streams",
+       {"/usr/bin/java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", LETHE_KAFKA_LIBS "/*",
+        LETHE_SOURCE_DIR "/tests/bench/StreamsDedup.java", brokers, "input", "{output}", "{group}"}}};
+  std::erase_if(contenders, [&](const Contender& contender) {
+    return &contender != &contenders.front() && !absl::StrContains(contender.name, only);
+  });
   for (int round = 0; round <= rounds; ++round) {
     std::fprintf(stderr, "round %d of %d ...\n", round, rounds);
-    const auto run = [&](const std::string& name, std::vector<std::string> args, std::vector<Run>& runs) {
-      const std::string output = absl::StrCat(name, "-", round);
+    for (Contender& contender : contenders) {
+      const std::string output = absl::StrCat(contender.topic, "-", round);
       Require((*client)->CreateTopic(output, kPartitions));
-      for (std::string& arg : args) {
-        if (arg == "{output}") arg = output;
+      std::vector<std::string> command = contender.command;
+      for (std::string& arg : command) {
+        if (arg == "{output}" || arg == "{group}") arg = output;
       }
-      const Run measured = Measure(args);
-      if (round > 0) runs.push_back(measured);  // the first warms up
+      const Run run = Measure(command);
+      if (round > 0) contender.runs.push_back(run);  // the first warms up
       Require((*client)->DeleteTopic(output));
-    };
-    const std::string& brokers = (*broker)->bootstrap();
-    run("bare", {LETHE_COPY_LOOP, brokers, "input", "{output}", absl::StrCat("bare-", round)}, bare);
-    const auto lethe_run = [&](const std::string& name, const std::string& delivery, std::vector<Run>& runs) {
-      run(name,
-          {LETHE_PROGRAM, "run", "--brokers", brokers, "--input", "input", "--output", "{output}", "--group",
-           absl::StrCat(name, "-", round), "--id", "json:/id", "--http", "off", "--exit-at-end", "--delivery",
-           delivery},
-          runs);
-    };
-    lethe_run("lethe", "exactly_once", lethe);
-    lethe_run("lethe-alo", "at_least_once", at_least_once);
-    run("streams",
-        {"/usr/bin/java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", LETHE_KAFKA_LIBS "/*",
-         LETHE_SOURCE_DIR "/tests/bench/StreamsDedup.java", brokers, "input", "{output}",
-         absl::StrCat("streams-", round)},
-        streams);
+    }
   }
   std::string text = absl::StrFormat(
       "%d events of 214 bytes in %d partitions, 5 %% duplicates, broker on the same machine, %d rounds in "
       "turn, medians, from the start of the process to its end with all committed\n\n"
-      "| contender | events/s | range | CPU of the process, s | peak memory, MiB |\n| --- | --- | --- | --- "
-      "| --- "
-      "|\n",
+      "| contender | events/s | range | CPU of the process, s | times the copy's in the same round | peak "
+      "memory, MiB |\n| --- | --- | --- | --- | --- | --- |\n",
       events, kPartitions, rounds);
-  text += Row("bare transactional copy loop", events, bare);
-  text += Row("lethe run, exactly once, 1 lane", events, lethe);
-  text += Row("lethe run, at least once, 1 lane", events, at_least_once);
-  text += Row("Kafka Streams, exactly once, a window store in RocksDB, 2 threads", events, streams);
+  for (const Contender& contender : contenders) text += Row(contender, events, contenders.front().runs);
   std::printf("%s", text.c_str());
   if (!readme.empty()) Require(bench::ReplaceTables(readme, "pipeline", absl::StrCat("\n", text)));
   return 0;
@@ -255,23 +264,25 @@ int Main(int64_t events, int rounds, const std::string& readme) {
 int main(int argc, char** argv) {
   int64_t events = 2000000;
   int rounds = 3;
-  std::string readme;
+  std::string only, readme;
   bool formats = false;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--events" && absl::SimpleAtoi(argv[i + 1], &events)) continue;
     if (flag == "--rounds" && absl::SimpleAtoi(argv[i + 1], &rounds)) continue;
-    if (flag == "--readme") {
-      readme = argv[i + 1];
+    if (flag == "--only" || flag == "--readme") {
+      (flag == "--only" ? only : readme) = argv[i + 1];
       continue;
     }
     if (flag == "--formats") {
       formats = true;
       continue;
     }
-    std::fprintf(stderr, "usage: pipeline_bench [--events N] [--rounds N] [--readme FILE] [--formats all]\n");
+    std::fprintf(
+        stderr,
+        "usage: pipeline_bench [--events N] [--rounds N] [--only TEXT] [--readme FILE] [--formats all]\n");
     return 2;
   }
   if (formats) return lethe::test::Formats(events, rounds);
-  return lethe::test::Main(events, rounds, readme);
+  return lethe::test::Main(events, rounds, only, readme);
 }

@@ -149,13 +149,13 @@ void BenchProgress::Clear() const {
 std::vector<std::string> JsonObjects(const std::vector<Figures>& all) {
   std::vector<std::string> objects;
   for (const Figures& f : all) {
-    if (f.layout == "exact-engine") continue;  // stands beside "exact" for readers only
     objects.push_back(
         absl::StrFormat("{\"layout\": \"%s\", \"window\": %.0f, \"generations\": %d, \"target_fpp\": %g, "
-                        "\"bits_per_id\": %.2f, \"fpp\": %.4g, \"ns_batch\": %.2f, \"ns_single\": %.2f, "
-                        "\"slowest_us\": %.2f}",
-                        f.layout, f.window, f.generations, f.target_fpp, f.bits_per_id, f.fpp, f.ns_batch,
-                        f.ns_single, f.slowest_us));
+                        "\"bits_per_id\": %.2f, \"fpp\": %.4g, \"false_hits\": %.0f, "
+                        "\"fpp_modelled\": %.4g, \"ns_from_nothing\": %.2f, \"ns_batch\": %.2f, "
+                        "\"ns_single\": %.2f, \"slowest_us\": %.2f}",
+                        f.layout, f.window, f.generations, f.target_fpp, f.bits_per_id, f.fpp, f.false_hits,
+                        f.fpp_modelled, f.ns_from_nothing, f.ns_batch, f.ns_single, f.slowest_us));
   }
   return objects;
 }

@@ -141,7 +141,8 @@ Figures MeasureSteady(Filter* filter, double window, const Plan& plan) {
   if (plan.warm_by_insert) {
     run.Fill(plan.warm);
   } else {
-    run.Judge(plan.warm, kBlock);
+    figures.ns_from_nothing = run.Judge(1, kBlock);
+    run.Judge(plan.warm - 1, kBlock);
   }
   const double helper_seconds = std::max(ProcessSeconds() - ThreadSeconds() - helper_before, 0.0);
   figures.helper_ns = helper_seconds / (plan.warm * window / (1 - kDuplicates)) * 1e9;

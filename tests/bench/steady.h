@@ -31,6 +31,7 @@ struct Figures {
   double fpp = 0;
   double false_hits = 0;  // on which fpp rests
   double fpp_modelled = 0;
+  double ns_from_nothing = 0;  // per id of the first horizon, in blocks; 0 if it was filled by inserts
   double ns_batch = 0;
   double ns_single = 0;
   double slowest_us = 0;

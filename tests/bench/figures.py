@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The figures of the filters' benchmark as CSV, and two plots of them.
+
+figures.py FIGURES FOLDER: FIGURES is the file that filter_bench --json wrote. Prints the CSV, and writes it to
+FOLDER/filter.csv, with FOLDER/ns.svg and FOLDER/bits.svg: time and memory against ids, for each target.
+"""
+import csv
+import json
+import pathlib
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+matplotlib.rcParams.update({"axes.grid": True, "grid.alpha": 0.3, "legend.fontsize": 8, "svg.hashsalt": "lethe"})
+import matplotlib.pyplot as plt  # noqa: E402
+
+# Okabe and Ito's colours, which most people can tell apart.
+STYLES = {
+    "compact": ("#D55E00", "P"), "published": ("#0072B2", "o"), "plain-ring": ("#56B4E9", "s"),
+    "split-block": ("#009E73", "D"), "apbf": ("#CC79A7", "v"), "exact": ("#000000", "^"),
+    "exact-engine": ("#999999", "X"),
+}
+FEWEST_FALSE_HITS = 10  # with fewer the rate is the model's
+
+
+def text(value):
+    return f"{value:.3g}"
+
+
+def table(figures):
+    rows = []
+    for each in sorted(figures, key=lambda f: (f["window"], -f["target_fpp"])):
+        measured = each["false_hits"] >= FEWEST_FALSE_HITS
+        rows.append({
+            "ids": text(each["window"]).replace("e+0", "e"), "target": each["target_fpp"], "layout": each["layout"],
+            "generations": each["generations"], "bits per id": text(each["bits_per_id"]),
+            "FPP": text(each["fpp"] if measured else each["fpp_modelled"]),
+            "FPP is": "measured" if measured else "model",
+            "ns per id from nothing": text(each["ns_from_nothing"]) if each["ns_from_nothing"] else "",
+            "ns per id batched": text(each["ns_batch"]), "ns per id single": text(each["ns_single"]),
+            "slowest call us": text(each["slowest_us"]),
+        })
+    return rows
+
+
+def draw(figures, curves, y_label, path):
+    """A plot a target; `curves` are the figure's fields, with the line and what the legend says of it."""
+    targets = sorted({f["target_fpp"] for f in figures if f["layout"] != "compact"}, reverse=True)
+    targets = targets or sorted({f["target_fpp"] for f in figures}, reverse=True)
+    figure, plots = plt.subplots(1, len(targets), figsize=(5.5 * len(targets), 4.2), sharey=True, squeeze=False)
+    for axes, target in zip(plots[0], targets):
+        for layout, (color, marker) in STYLES.items():
+            rows = sorted((f for f in figures if f["layout"] == layout and f["target_fpp"] == target),
+                          key=lambda f: f["window"])
+            for field, line, of_it in curves:
+                points = [(f["window"], f[field]) for f in rows if f[field] > 0]
+                if points:
+                    axes.plot(*zip(*points), color=color, marker=marker, linestyle=line, label=layout + of_it)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("ids in a horizon")
+        axes.set_title(f"target {target:g}")
+    plots[0][0].set_ylabel(y_label)
+    plots[0][-1].legend()
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    figures = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
+    folder = pathlib.Path(sys.argv[2])
+    rows = table(figures)
+    with open(folder / "filter.csv", "w", encoding="utf-8", newline="") as file:
+        for out in (sys.stdout, file):
+            writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    draw(figures, [("ns_batch", "-", ""), ("ns_from_nothing", ":", ", from nothing")], "ns per id, batched", folder / "ns.svg")
+    draw(figures, [("bits_per_id", "-", "")], "bits per id", folder / "bits.svg")
+
+
+if __name__ == "__main__":
+    main()
