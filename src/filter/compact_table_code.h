@@ -197,25 +197,25 @@ template <typename Tag, typename Processor>
 template <bool kSplitLines>
 bool CompactTable<Tag, Processor>::MoveOneTo(uint64_t index, const CompactSpan& span) {
   return Processor::RunWhole([&, this ]() __attribute__((always_inline))->bool {
-    constexpr int kPrefetched = 6;
+    constexpr size_t kPrefetched = 6;
     struct Candidate {
       CompactEntry entry;
       uint64_t to;
       int at;
       uint64_t one;
     };
-    // A line that is split has room nearly always.
-    constexpr size_t kAtOnce = kSplitLines ? 1 : kPrefetched;
+    // A line that is split has room most often: one is looked at before others are asked for.
+    size_t at_once = kSplitLines ? 1 : kPrefetched;
     uint8_t* const line = LineAt(index);
     const CompactFormat& format = FormatOf(index);
     const int level = LevelOf(index);
     CompactMeta meta = Line::MetaOf(line);
     Line::Renew(format, span, &meta);
-    std::array<Candidate, kAtOnce> candidates;
+    std::array<Candidate, kPrefetched> candidates;
     int at = 0;
     for (uint64_t rest = meta.mask; rest != 0;) {
       size_t found = 0;
-      for (; rest != 0 && found < kAtOnce; ++at, rest &= rest - 1) {
+      for (; rest != 0 && found < at_once; ++at, rest &= rest - 1) {
         Candidate& candidate = candidates[found];
         candidate.entry = Line::EntryAt(line, format, level, index, Line::SlotOf(format, meta, at));
         if (!ToOtherLine(&candidate.entry, &candidate.to) || IsSplit(candidate.to) != kSplitLines) continue;
@@ -233,6 +233,7 @@ bool CompactTable<Tag, Processor>::MoveOneTo(uint64_t index, const CompactSpan& 
         Line::Remove(line, format, meta, candidate.at, candidate.one);
         return true;
       }
+      at_once = kPrefetched;
     }
     return false;
   });
