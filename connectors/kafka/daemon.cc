@@ -441,9 +441,7 @@ bool Daemon::LeavesUnfinished() const {
 CountersView Daemon::Counters(size_t top, const std::optional<std::string>& topic) {
   for (int32_t number = 0; number < judging_.flows.size(); ++number) {
     const Flow& flow = judging_.flows.at(number);
-    if (flow.counter_watch == nullptr ||
-        (topic && flow.options.input != *topic && flow.options.origin() != *topic))
-      continue;
+    if (flow.counter_watch == nullptr || (topic && flow.options.input != *topic)) continue;
     CountersView view = flow.counter_watch->View(top);
     view.all_partitions = flow.topics.partitions;
     return view;

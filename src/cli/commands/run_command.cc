@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -153,9 +154,23 @@ size_t TopOf(const http::HttpQuery& query) {
   return std::min(top, kMost);
 }
 
-std::optional<std::string> TopicOf(const http::HttpQuery& query) {
-  const auto topic = query.find("topic");
-  return topic == query.end() ? std::nullopt : std::optional(topic->second);
+// The topic that ?topic=NAME asks for, as it is judged: the name may be that of an input or of its output.
+// NotFound: it is not served. nullopt: none is named.
+absl::StatusOr<std::optional<std::string>> TopicOf(const http::HttpQuery& query, const DaemonReport& report) {
+  const auto asked = query.find("topic");
+  if (asked == query.end()) return std::nullopt;
+  if (asked->second.empty()) return std::string();  // the page asks for no partitions
+  for (const TopicReport& topic : report.topics) {
+    if (topic.input == asked->second || topic.output == asked->second ||
+        absl::c_linear_search(topic.routed_from, asked->second))
+      return topic.input;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no topic ", asked->second, ": /status lists those that are read\n"));
+}
+
+http::HttpResponse NotFound(const absl::Status& why) {
+  return {.status = 404, .body = std::string(why.message())};
 }
 
 http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, const RunConfig& config) {
@@ -169,15 +184,19 @@ http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, con
       {"/status",
        [&daemon, &history](const http::HttpQuery& query) {
          const DaemonReport report = daemon.Report();
-         return http::HttpResponse{
-             .content_type = "application/json",
-             .body = StatusJson(report, Detail(query, report, history), TopicOf(query))};
+         const auto topic = TopicOf(query, report);
+         if (!topic.ok()) return NotFound(topic.status());
+         return http::HttpResponse{.content_type = "application/json",
+                                   .body = StatusJson(report, Detail(query, report, history), *topic)};
        }},
       {"/counters",
        [&daemon](const http::HttpQuery& query) {
-         const CountersView view = daemon.Counters(TopOf(query), TopicOf(query));
+         const DaemonReport report = daemon.Report();
+         const auto topic = TopicOf(query, report);
+         if (!topic.ok()) return NotFound(topic.status());
+         const CountersView view = daemon.Counters(TopOf(query), *topic);
          return http::HttpResponse{.content_type = "application/json",
-                                   .body = CountersJson(view, daemon.Report().stores)};
+                                   .body = CountersJson(view, report.stores)};
        }},
       {"/healthz", [&daemon](const http::HttpQuery&) { return Health(daemon.SilentFor()); }},
       {"/readyz",
