@@ -32,18 +32,18 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
       break;
     }
     if (auto why = flow.writer.WhyStop(task, input, fields)) {
-      task.stop_before_next = *std::move(why);
+      task.StopBeforeNext(*std::move(why));
       break;
     }
     const absl::Time time = Believe(task, input, latest);
     oldest_ms = std::min(oldest_ms, input.timestamp_ms);
-    if (!input.key) ++task.open_counts.unkeyed;
+    if (!input.key) ++task.open_counts().unkeyed;
     if (flow.router.IsJudged(fields) && task.UndeliverableAt(input.offset) == nullptr) {
-      events_.push_back({task.filter->Hash(fields.id), time, input.payload()});
+      events_.push_back({task.filter()->Hash(fields.id), time, input.payload()});
       event_records_.push_back(records_.size());
     } else {
       JudgeEvents(task, flow);  // stream time moves in the order of the log
-      task.transaction->Observe(time).IgnoreError();
+      task.transaction().Observe(time).IgnoreError();
       if (flow.router.StateOf(fields) != RecordFields::State::kPresent) {
         flow.warnings.SeeWithoutId(fields.reason);
         Complain(task, flow, input.offset, fields);
@@ -59,9 +59,9 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
     const JudgedRecord& record = records_.back();
     if (!flow.writer.DispositionOf(record).is_written()) continue;
     if (judged && record.verdict != Verdict::kDuplicate) {
-      task.transaction->Forget(*judged).IgnoreError();  // it is open, and the hash is its partition's
+      task.transaction().Forget(*judged).IgnoreError();  // it is open, and the hash is its partition's
     }
-    task.undeliverable.try_emplace(input.offset, Undeliverable{std::move(refused)});
+    task.Foresee(input.offset, std::move(refused));
   }
   JudgeEvents(task, flow);
   return {records_, oldest_ms, waits_for};
@@ -69,11 +69,11 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
 
 void Judge::JudgeEvents(Task& task, LaneFlow& flow) {
   verdicts_.resize(events_.size());
-  task.transaction->Judge(events_, absl::MakeSpan(verdicts_)).IgnoreError();  // status() has it, too
+  task.transaction().Judge(events_, absl::MakeSpan(verdicts_)).IgnoreError();  // status() has it, too
   for (size_t i = 0; i < events_.size(); ++i) {
     JudgedRecord& record = records_[event_records_[i]];
     record.verdict = verdicts_[i];
-    flow.warnings.SeeEvent(task.id.partition, events_[i].id, record.verdict, *record.input);
+    flow.warnings.SeeEvent(task.id().partition, events_[i].id, record.verdict, *record.input);
   }
   events_.clear();
   event_records_.clear();
@@ -104,16 +104,16 @@ absl::string_view Judge::Keep(absl::string_view text) {
 absl::Time Judge::Believe(Task& task, const InputRecord& input, absl::Time latest) {
   const absl::Time time = input.time();
   if (time <= latest) {
-    if (time != absl::InfinitePast()) ++task.timed_records;
+    task.NoteTime(time);
     return time;
   }
-  ++task.open_counts.future;
+  ++task.open_counts().future;
   if (const auto like_it = disbelieved_.Next(clock_.Steady())) {
     spdlog::warn(
         "{} offset {}: its timestamp {} is more than {} ahead of this machine's clock: it is judged like a "
         "record without a timestamp; correct the producer's clock, or its unit (Kafka's is milliseconds){}",
         task.Name(), input.offset, absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone()),
-        absl::FormatDuration(task.flow->options.max_future), *like_it);
+        absl::FormatDuration(task.flow()->options.max_future), *like_it);
   }
   return absl::InfinitePast();
 }

@@ -28,7 +28,7 @@ class Judge {
   explicit Judge(const Clock& clock) : clock_(clock) {}
 
   // The partition must be in the open transaction. If it must stop within the run, the result is shorter, and
-  // task.stop_before_next says why, or JudgedRun::waits_for is the schema that the next record needs. Valid
+  // task.stop_before_next() says why, or JudgedRun::waits_for is the schema that the next record needs. Valid
   // until the next call.
   JudgedRun Run(Task& task, LaneFlow& flow, RecordRun run);
 

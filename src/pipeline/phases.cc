@@ -30,22 +30,22 @@ Phases::Phases(const Workplace& place, LaneFlows& flows, HeldPartitions& held, T
       judge_(place.state.clock) {}
 
 absl::Status Phases::Advance(Task& task, RecordRun run) {
-  if (task.schema_wait.is_on()) {
+  if (task.schema_wait().is_on()) {
     held_.Keep(task, run);
     return absl::OkStatus();
   }
-  if (task.unreadable) {
-    task.unreadable->Readable();
+  if (task.unreadable()) {
+    task.unreadable()->Readable();
     SearchReadable(task);
     return absl::OkStatus();
   }
   while (!run.empty()) {
     // The client may repeat records after a seek.
-    if (run.front().offset < task.next) {
+    if (run.front().offset < task.next()) {
       run.remove_prefix(1);
       continue;
     }
-    switch (task.phase) {
+    switch (task.phase()) {
       case Phase::kHeld:  // it was polled before that
       case Phase::kFailed:
         return absl::OkStatus();
@@ -67,43 +67,36 @@ absl::Status Phases::Advance(Task& task, RecordRun run) {
 }
 
 bool Phases::Recognizes(Task& task, const InputRecord& input) {
-  if (input.offset != task.mark.offset || input.Hash() != task.mark.hash) return false;
-  task.mark.time = task.committed_mark.time = input.time();  // a snapshot does not have it
-  task.next = task.filter_end;
-  task.phase = Phase::kRestoring;
-  if (task.next >= task.committed) Activate(task);
+  if (input.offset != task.mark().offset || input.Hash() != task.mark().hash) return false;
+  task.Recognize(input.time());
+  if (task.next() >= task.committed()) Activate(task);
   return true;
 }
 
 RecordRun Phases::Restore(Task& task, RecordRun run) {
-  const auto active = std::find_if(run.begin(), run.end(),
-                                   [&](const InputRecord& input) { return input.offset >= task.committed; });
+  const auto active = std::find_if(
+      run.begin(), run.end(), [&](const InputRecord& input) { return input.offset >= task.committed(); });
   const RecordRun replayed = run.first(static_cast<size_t>(active - run.begin()));
   if (const auto awaited = Replay(task, replayed)) {
     held_.AwaitSchema(task, awaited->schema, run.subspan(awaited->before));
     return {};
   }
   run.remove_prefix(replayed.size());
-  if (task.committed - task.next < kCarefulOffsets) source_.ReadCarefully();
-  if (task.phase != Phase::kFailed && (!run.empty() || task.next >= task.committed)) Activate(task);
-  return task.phase == Phase::kFailed ? RecordRun() : run;
+  if (task.committed() - task.next() < kCarefulOffsets) source_.ReadCarefully();
+  if (task.phase() != Phase::kFailed && (!run.empty() || task.next() >= task.committed())) Activate(task);
+  return task.phase() == Phase::kFailed ? RecordRun() : run;
 }
 
 void Phases::Activate(Task& task) {
-  if (task.to_compare) return StopOnOtherLog(task);
-  task.phase = Phase::kActive;
-  task.filter->LimitStreamTime(absl::InfiniteFuture());
-  task.KnowsSinceStreamTime();
-  // Only control records or compacted records may be between the last record read and C.
-  task.next = task.filter_end = task.committed;
-  task.committed_mark = task.mark;
-  task.committed_timed_records = task.timed_records;
-  const int64_t replayed = task.restore.to() - task.restore.from();
+  if (task.to_compare()) return StopOnOtherLog(task);
+  task.Activate();
+  const int64_t replayed = task.restore().to() - task.restore().from();
   // With many topics each rebalance would fill the log.
   if (replayed > 0 || all_flows_.size() == 1) {
-    spdlog::info("{}: ready at offset {} after replaying {} offsets", task.Name(), task.committed, replayed);
+    spdlog::info("{}: ready at offset {} after replaying {} offsets", task.Name(), task.committed(),
+                 replayed);
   }
-  task.restore.At(task.restore.to(), state_.clock.Steady());
+  task.restore().At(task.restore().to(), state_.clock.Steady());
 }
 
 std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
@@ -115,13 +108,13 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
   LaneFlow& flow = flows_.Of(task);
   replayed_.clear();
   const auto replay = [&] {
-    if (absl::Status replayed = task.filter->Replay(replayed_); !replayed.ok()) state_.fatal = replayed;
+    if (absl::Status replayed = task.filter()->Replay(replayed_); !replayed.ok()) state_.fatal = replayed;
     replayed_.clear();
   };
   // The wall clock has moved on since these records were judged: it would accept timestamps that were too far
   // ahead then.
-  task.filter->LimitStreamTime(task.time_at_committed);
-  const absl::Time latest = std::min(state_.clock.Wall(), task.judged_by) + flow.flow.options.max_future;
+  task.filter()->LimitStreamTime(task.time_at_committed());
+  const absl::Time latest = std::min(state_.clock.Wall(), task.judged_by()) + flow.flow.options.max_future;
   std::optional<Awaited> awaited;
   for (const InputRecord& input : run) {
     const RecordFields& fields = flow.replay_reader.Read(input.view());
@@ -131,60 +124,55 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
       break;
     }
     const absl::Time time = input.time() > latest ? absl::InfinitePast() : input.time();
-    if (time != absl::InfinitePast()) ++task.timed_records;
-    if (flow.router.IsJudged(fields) && !task.passed_over.contains(input.offset)) {
-      replayed_.push_back({task.filter->Hash(fields.id), time, input.payload()});
+    task.NoteTime(time);
+    if (flow.router.IsJudged(fields) && !task.IsPassedOver(input.offset)) {
+      replayed_.push_back({task.filter()->Hash(fields.id), time, input.payload()});
     } else {
       replay();
-      if (absl::Status observed = task.filter->Observe(time); !observed.ok()) state_.fatal = observed;
+      if (absl::Status observed = task.filter()->Observe(time); !observed.ok()) state_.fatal = observed;
     }
   }
   replay();
   if (run.empty()) return awaited;
-  task.next = task.filter_end = run.back().offset + 1;
-  const InputRecord& last = run.back();
-  task.mark = task.committed_mark = {last.offset, last.Hash(), last.time()};
-  task.committed_timed_records = task.timed_records;
-  task.counts.suppressed += static_cast<int64_t>(run.size());
-  task.points->Note(task.next, task.timed_records, task.filter->stream_time());
-  if (task.restore.At(task.next, state_.clock.Steady())) {
-    spdlog::info("{}: restoring: {}", task.Name(), task.restore.ToString());
+  task.Replayed(run.back(), run.size());
+  if (task.restore().At(task.next(), state_.clock.Steady())) {
+    spdlog::info("{}: restoring: {}", task.Name(), task.restore().ToString());
   }
   return awaited;
 }
 
 bool Phases::IsLogOfCommit(Task& task, RecordRun run) {
-  if (!task.to_compare || run.back().offset < task.to_compare->offset) return true;
+  if (!task.to_compare() || run.back().offset < task.to_compare()->offset) return true;
   const auto found = std::find_if(run.begin(), run.end(), [&](const InputRecord& input) {
-    return input.offset == task.to_compare->offset;
+    return input.offset == task.to_compare()->offset;
   });
-  if (found == run.end() || found->Hash() != task.to_compare->hash) return false;
-  task.to_compare.reset();
+  if (found == run.end() || found->Hash() != task.to_compare()->hash) return false;
+  task.TakeToCompare();
   return true;
 }
 
 void Phases::StopOnOtherLog(Task& task) {
-  const LogMark judged = *std::exchange(task.to_compare, std::nullopt);
+  const LogMark judged = *task.TakeToCompare();
   task.Fail(absl::StrCat(
       task.Name(), " offset ", judged.offset,
       ": this is not the record that lethe judged: the log was truncated (by an unclean leader election, for "
       "example) or recreated, and has grown since. Records before offset ",
-      task.committed,
+      task.committed(),
       " may be new and not judged. Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: "
       "to ",
-      task.committed,
+      task.committed(),
       " to skip them; further back to judge them, and lethe writes all records from there to the output "
       "again"));
-  spdlog::error("{}", task.problem);
+  spdlog::error("{}", task.problem());
 }
 
 absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   if (!held_.HasOutput(task)) return absl::OkStatus();
-  if (!task.stop_before_next.empty()) return absl::OkStatus();
+  if (!task.stop_before_next().empty()) return absl::OkStatus();
   run = pace_.Admit(task, run);
   // A partition that waits says so with its next commit.
-  if (run.empty() && !task.pace.waits()) return absl::OkStatus();
-  if (task.awaits_room) {
+  if (run.empty() && !task.pace().waits()) return absl::OkStatus();
+  if (task.awaits_room()) {
     transactions_.AwaitRoom(task, run);
     return absl::OkStatus();
   }
@@ -199,7 +187,7 @@ absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   }
   // The filter may lack an id that passed, so nothing may be written. The next process restores all committed
   // ids from the log.
-  if (absl::Status known = task.transaction->status(); !known.ok()) {
+  if (absl::Status known = task.transaction().status(); !known.ok()) {
     state_.fatal = absl::Status(known.code(), absl::StrCat(task.Name(), ": ", known.message()));
     return state_.fatal;
   }
@@ -207,55 +195,53 @@ absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
 }
 
 void Phases::SayThatItWaits(Task& task) {
-  if (!task.pace.waits() || task.phase != Phase::kActive || !task.stop_before_next.empty()) return;
+  if (!task.pace().waits() || task.phase() != Phase::kActive || !task.stop_before_next().empty()) return;
   // What keeps it from beginning is told and handled where records are judged.
   static_cast<void>(transactions_.Begin(task).ok());
 }
 
 void Phases::ReachEnd(Task& task, const InputRecord& at) {
   const int64_t end = at.offset;
-  if (task.schema_wait.is_on()) return held_.Keep(task, {&at, 1});  // there is a record before it
-  if (task.unreadable) {
-    task.unreadable->Readable();
+  if (task.schema_wait().is_on()) return held_.Keep(task, {&at, 1});  // there is a record before it
+  if (task.unreadable()) {
+    task.unreadable()->Readable();
     return SearchReadable(task);
   }
   if (pace_.ReachEnd(task, at)) return SayThatItWaits(task);
-  if (task.awaits_room) return transactions_.AwaitRoom(task, {&at, 1});
-  task.end_of_log = std::max(task.end_of_log, end);
+  if (task.awaits_room()) return transactions_.AwaitRoom(task, {&at, 1});
+  task.ReachEndOfLog(end);
   // The record to compare with is not in the log.
-  if (task.phase == Phase::kChecking) return ownership_.Rebuild(task);
-  if (task.phase == Phase::kRestoring && end >= task.committed) Activate(task);
-  if (task.phase != Phase::kActive || !task.stop_before_next.empty() || end <= task.next) return;
+  if (task.phase() == Phase::kChecking) return ownership_.Rebuild(task);
+  if (task.phase() == Phase::kRestoring && end >= task.committed()) Activate(task);
+  if (task.phase() != Phase::kActive || !task.stop_before_next().empty() || end <= task.next()) return;
   // Commits the end: once retention removes these offsets, the log would start beyond the committed one.
-  if (transactions_.Begin(task).ok()) task.next = end;
+  if (transactions_.Begin(task).ok()) task.SkipTo(end);
 }
 
 void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
-  if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || !task.stop_before_next.empty()) return;
-  if (task.schema_wait.is_on() || task.awaits_room) return;  // the reader meets it again
+  if (task.phase() == Phase::kFailed || task.phase() == Phase::kHeld || !task.stop_before_next().empty())
+    return;
+  if (task.schema_wait().is_on() || task.awaits_room()) return;  // the reader meets it again
   if (pace_.MeetUnreadable(task)) return SayThatItWaits(task);
-  if (task.unreadable) {
-    task.unreadable->Unreadable(base);
+  if (task.unreadable()) {
+    task.unreadable()->Unreadable(base);
     return SearchReadable(task);
   }
-  const int64_t at = std::max(base, task.next);
-  task.unreadable_times = task.unreadable_at == at ? task.unreadable_times + 1 : 1;
-  task.unreadable_at = at;
-  if (task.unreadable_times < kUnreadableTimes) {
+  const int64_t at = std::max(base, task.next());
+  if (task.MeetUnreadable(at) < kUnreadableTimes) {
     // Records before `next` need not be read, and the batch may end there. If it is met again, it does not.
-    if (base < task.next) source_.Seek(task);
+    if (base < task.next()) source_.Seek(task);
     return;
   }
   // The record to compare with cannot be read.
-  if (task.phase == Phase::kChecking) return ownership_.Rebuild(task);
-  const bool is_replay = task.phase == Phase::kRestoring;
+  if (task.phase() == Phase::kChecking) return ownership_.Rebuild(task);
+  const bool is_replay = task.phase() == Phase::kRestoring;
   // What was committed is judged; but the filter will lack the ids of the batch, so copies of them may pass.
-  const DaemonOptions& options = task.flow->options;
+  const DaemonOptions& options = task.flow()->options;
   const bool stops = is_replay ? options.on_short_history == OnShortHistory::kFail
                                : options.policies.on_unreadable == Action::kFail;
   if (!stops) {
-    task.unreadable.emplace(base, task.next);
-    task.unreadable_why = why;
+    task.SearchEnd(base, why);
     return SearchReadable(task);
   }
   const std::string problem = absl::StrCat(
@@ -266,45 +252,37 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
                   "set on_unreadable to drop and restart lethe",
       "; if it only decompresses to more than the client takes, raise receive.message.max.bytes under kafka");
   if (task.in_transaction()) {
-    task.stop_before_next = problem;
+    task.StopBeforeNext(problem);
     return;
   }
-  task.phase = Phase::kFailed;
-  task.problem = problem;
+  task.Fail(problem);
   spdlog::error("{}", problem);
   source_.SetPaused(task, true);
 }
 
 void Phases::SearchReadable(Task& task) {
-  if (const auto end = task.unreadable->end()) {
-    task.unreadable.reset();
+  if (const auto end = task.unreadable()->end()) {
+    task.unreadable().reset();
     return PassOver(task, *end);
   }
-  source_.SeekTo(task, task.unreadable->Probe(source_.HighWatermark(task.id)));
+  source_.SeekTo(task, task.unreadable()->Probe(source_.HighWatermark(task.id())));
 }
 
 void Phases::PassOver(Task& task, int64_t end) {
-  const int64_t begin = task.next;
-  if (task.phase == Phase::kActive) {
+  const int64_t begin = task.next();
+  if (task.phase() == Phase::kActive) {
     if (!held_.HasOutput(task) || !transactions_.Begin(task).ok()) return;
     transactions_.PassOver(task, end);
   } else {
-    task.next = task.filter_end = std::min(end, task.committed);
-    task.counts.suppressed += task.next - begin;
-    // Of the offsets that are skipped, no id is known.
-    const absl::Time known_since = std::min(task.time_at_committed, state_.clock.Wall());
-    task.covered_since = std::max(task.covered_since, known_since);
-    if (task.to_compare && task.to_compare->offset >= begin && task.to_compare->offset < task.next) {
-      task.to_compare.reset();  // nothing shows that the log is another one
-    }
+    task.SkipInReplay(end, std::min(task.time_at_committed(), state_.clock.Wall()));
     spdlog::warn(
         "{}: short history: copies of events at offsets {} to {} pass until the horizon of {} has "
         "gone by",
-        task.Name(), begin, task.next - 1, absl::FormatDuration(task.flow->options.stage.horizon));
+        task.Name(), begin, task.next() - 1, absl::FormatDuration(task.flow()->options.stage.horizon));
   }
   spdlog::error("{}: offsets {} to {} cannot be read, and are skipped: {}", task.Name(), begin, end - 1,
-                task.unreadable_why);
-  if (task.phase == Phase::kRestoring && task.next >= task.committed) Activate(task);
+                task.unreadable_why());
+  if (task.phase() == Phase::kRestoring && task.next() >= task.committed()) Activate(task);
   source_.Seek(task);
 }
 

@@ -128,7 +128,7 @@ absl::Status Worker::Process() {
     }
     Task* task = Find(tasks_, batch[begin].from());
     input_watch_.NoteRead(batch[begin].flow);
-    if (task != nullptr && task->phase != Phase::kFailed && !source_.IsStale(*task)) {
+    if (task != nullptr && task->phase() != Phase::kFailed && !source_.IsStale(*task)) {
       const RecordRun run = absl::MakeConstSpan(batch).subspan(begin, end - begin);
       if (absl::Status done = phases_.Advance(*task, run); !done.ok()) {
         source_.ReadAgainFrom(begin, tasks_);

@@ -76,7 +76,7 @@ class OnBroker {
     ASSERT_EQ(consumer_->batch()[0].event->kind, SourceEvent::Kind::kAssigned);
     ASSERT_TRUE(consumer_->TakeGeneration());
     task_ = Task();
-    task_.next = std::max<int64_t>(Committed().front().offset, 0);
+    task_.SkipTo(std::max<int64_t>(Committed().front().offset, 0));
     consumer_->Assign({&task_});
   }
 
@@ -109,26 +109,26 @@ TEST(SourceTest, ARecordBehindAnEndIsSetAsideAndTakenBack) {
     ASSERT_LT(SteadyNow(), give_up);
     append();
     // The end behind it stays with the client.
-    while (task.next < source.HighWatermark({0, 0}) || source.HighWatermark({0, 0}) == 0) {
+    while (task.next() < source.HighWatermark({0, 0}) || source.HighWatermark({0, 0}) == 0) {
       for (const InputRecord& record : poll(1)) {
-        if (record.event == nullptr) task.next = record.offset + 1;
+        if (record.event == nullptr) task.SkipTo(record.offset + 1);
       }
       ASSERT_LT(SteadyNow(), give_up);
     }
     // No condition shows that the client has it.
     absl::SleepFor(absl::Milliseconds(600));
     append();
-    while (source.HighWatermark({0, 0}) <= task.next) ASSERT_LT(SteadyNow(), give_up);
+    while (source.HighWatermark({0, 0}) <= task.next()) ASSERT_LT(SteadyNow(), give_up);
     bool has_end = false;
     for (const InputRecord& record : poll(100)) {
       if (record.event != nullptr) {
-        has_end = record.event->kind == SourceEvent::Kind::kEnd && record.offset == task.next;
-      } else if (has_end && record.offset == task.next) {
+        has_end = record.event->kind == SourceEvent::Kind::kEnd && record.offset == task.next();
+      } else if (has_end && record.offset == task.next()) {
         source.SetAside(task, {&record, 1});
         source.Wait(task);
         has_both = true;
       } else {
-        task.next = record.offset + 1;
+        task.SkipTo(record.offset + 1);
       }
     }
   }
@@ -142,7 +142,7 @@ TEST(SourceTest, ARecordBehindAnEndIsSetAsideAndTakenBack) {
     }
     if (next < 0) append();
   }
-  EXPECT_EQ(next, task.next);
+  EXPECT_EQ(next, task.next());
 }
 
 template <bool is_cooperative>

@@ -19,6 +19,7 @@
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/text/format.h"
+#include "tests/support/task_peer.h"
 
 namespace lethe {
 namespace {
@@ -63,8 +64,8 @@ class AssignmentTest : public testing::Test {
   // A filter that knows the ids of [0, end).
   std::unique_ptr<Task> Kept(int64_t end) {
     auto owned = *Prepare(-1, "", {0, 1000});
-    owned->next = owned->filter_end = owned->committed = end;
-    owned->mark = owned->committed_mark = {end - 1, 17};
+    TaskPeer::SetEnd(*owned, end);
+    TaskPeer::SetMark(*owned, {end - 1, 17});
     return owned;
   }
 
@@ -79,21 +80,22 @@ class AssignmentTest : public testing::Test {
 TEST_F(AssignmentTest, WithoutACommitItBeginsWhereTheOptionsSay) {
   auto owned = Prepare(-1, "", {100, 1000});
   ASSERT_TRUE(owned.ok()) << owned.status();
-  EXPECT_EQ((*owned)->next, 100);
-  EXPECT_EQ((*owned)->origin, 100);
-  EXPECT_EQ((*owned)->phase, Phase::kActive);
+  EXPECT_EQ((*owned)->next(), 100);
+  EXPECT_EQ((*owned)->origin(), 100);
+  EXPECT_EQ((*owned)->phase(), Phase::kActive);
   EXPECT_TRUE(Assigner::NeedsFirstCommit(**owned, {}));
 
   options_.start = Start::kLatest;
-  EXPECT_EQ((*Prepare(-1, "", {100, 1000}))->next, 1000);
-  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kAdded))->next, 100);
-  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kRecreated))->next, 100);
+  EXPECT_EQ((*Prepare(-1, "", {100, 1000}))->next(), 1000);
+  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kAdded))->next(), 100);
+  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kRecreated))->next(), 100);
   // What was routed, and not judged, is lost.
   options_.routed_from = {"west", "east"};
   const auto routed = Prepare(-1, "", {0, 0}, Uncommitted::kRecreated);
-  EXPECT_EQ((*routed)->phase, Phase::kFailed);
-  EXPECT_TRUE(absl::StrContains((*routed)->problem, "-repartition --topic west --topic east --reset-offsets"))
-      << (*routed)->problem;
+  EXPECT_EQ((*routed)->phase(), Phase::kFailed);
+  EXPECT_TRUE(
+      absl::StrContains((*routed)->problem(), "-repartition --topic west --topic east --reset-offsets"))
+      << (*routed)->problem();
 }
 
 TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {
@@ -112,11 +114,11 @@ TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {
 TEST_F(AssignmentTest, ACommitIsReplayedFromItsRestartPoint) {
   auto owned = Prepare(1000, Story(5, 400, At(2), At(3)).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
-  EXPECT_EQ((*owned)->phase, Phase::kRestoring);
-  EXPECT_EQ((*owned)->next, 400);
-  EXPECT_EQ((*owned)->committed, 1000);
-  EXPECT_EQ((*owned)->origin, 5);
-  EXPECT_EQ((*owned)->filter->stream_time(), At(2));
+  EXPECT_EQ((*owned)->phase(), Phase::kRestoring);
+  EXPECT_EQ((*owned)->next(), 400);
+  EXPECT_EQ((*owned)->committed(), 1000);
+  EXPECT_EQ((*owned)->origin(), 5);
+  EXPECT_EQ((*owned)->filter()->stream_time(), At(2));
   EXPECT_FALSE((*owned)->short_history());
   EXPECT_FALSE(Assigner::NeedsFirstCommit(**owned, {1000, Story(5, 400, At(2), At(3)).ToString()}));
 }
@@ -131,12 +133,12 @@ TEST_F(AssignmentTest, ACommitOfAnotherTopicOfThisNameStopsThePartition) {
   };
   for (const auto& [judged, present] : {std::pair("", ""), {"", "id1"}, {"id1", ""}, {"id1", "id1"}}) {
     const auto task = prepare(judged, present);
-    EXPECT_EQ(task->phase, Phase::kRestoring) << judged << " " << present;
-    EXPECT_EQ(task->topic_id, present);
+    EXPECT_EQ(task->phase(), Phase::kRestoring) << judged << " " << present;
+    EXPECT_EQ(task->topic_id(), present);
   }
   const auto task = prepare("id1", "id2");
-  EXPECT_EQ(task->phase, Phase::kFailed);
-  EXPECT_TRUE(absl::StrContains(task->problem, "--reset-offsets")) << task->problem;
+  EXPECT_EQ(task->phase(), Phase::kFailed);
+  EXPECT_TRUE(absl::StrContains(task->problem(), "--reset-offsets")) << task->problem();
 }
 
 TEST(TopicIdWatchTest, ATopicIsAnotherWhenTwoAnswersInARowSayTheSame) {
@@ -156,18 +158,18 @@ TEST_F(AssignmentTest, WithoutMemoryForItsFilterAPartitionFailsUntilThereIsSome)
   stage_ = *DedupStage::Create(options_.stage);
   Assigner assigner(flow_, kept_, [](TopicPartition) { return true; });
   auto first = *assigner.Prepare(0, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now());
-  EXPECT_EQ(first->phase, Phase::kActive);
+  EXPECT_EQ(first->phase(), Phase::kActive);
   const auto second = *assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now());
-  EXPECT_EQ(second->phase, Phase::kFailed);
-  EXPECT_TRUE(second->lacks_memory);
-  EXPECT_TRUE(absl::StrContains(second->problem, BytesSetting(options_.stage.memory_limit_bytes)))
-      << "the figure that the user has set: " << second->problem;
-  EXPECT_TRUE(absl::StrContains(second->problem, BytesSetting(LeastMemory(options_, kPartitions))));
+  EXPECT_EQ(second->phase(), Phase::kFailed);
+  EXPECT_TRUE(second->lacks_memory());
+  EXPECT_TRUE(absl::StrContains(second->problem(), BytesSetting(options_.stage.memory_limit_bytes)))
+      << "the figure that the user has set: " << second->problem();
+  EXPECT_TRUE(absl::StrContains(second->problem(), BytesSetting(LeastMemory(options_, kPartitions))));
   EXPECT_FALSE(assigner.MakeRoomForFilters(1, SteadyNow()));
   kept_.Put(std::move(first), SteadyNow());
   EXPECT_FALSE(assigner.MakeRoomForFilters(1, SteadyNow())) << "it may come back";
   EXPECT_TRUE(assigner.MakeRoomForFilters(1, SteadyNow() + absl::Minutes(1)));
-  EXPECT_EQ((*assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now()))->phase,
+  EXPECT_EQ((*assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now()))->phase(),
             Phase::kActive);
 }
 
@@ -177,7 +179,7 @@ TEST_F(AssignmentTest, TheLeastMemoryIsEnoughForThePartitions) {
   std::vector<std::unique_ptr<Task>> tasks;
   for (int32_t partition = 0; partition < 60; ++partition) {
     tasks.push_back(*Prepare(-1, "", {0, 1000}));
-    ASSERT_EQ(tasks.back()->phase, Phase::kActive) << partition << ": " << tasks.back()->problem;
+    ASSERT_EQ(tasks.back()->phase(), Phase::kActive) << partition << ": " << tasks.back()->problem();
   }
 }
 
@@ -185,9 +187,9 @@ TEST_F(AssignmentTest, APlainCommitIsANewBeginningThere) {
   for (const char* metadata : {"", "by another program"}) {
     auto owned = Prepare(400, metadata, {0, 2000});
     ASSERT_TRUE(owned.ok()) << owned.status();
-    EXPECT_EQ((*owned)->phase, Phase::kActive);
-    EXPECT_EQ((*owned)->origin, 400);
-    EXPECT_EQ((*owned)->next, 400);
+    EXPECT_EQ((*owned)->phase(), Phase::kActive);
+    EXPECT_EQ((*owned)->origin(), 400);
+    EXPECT_EQ((*owned)->next(), 400);
     EXPECT_TRUE(Assigner::NeedsFirstCommit(**owned, {400, metadata}));
   }
 }
@@ -223,28 +225,30 @@ TEST_F(AssignmentTest, TheRecordBeforeTheCommitIsComparedWhereTheLogHasIt) {
   story.record_before = 398;
   story.record_before_hash = 17;
   const auto rebuilt = *Prepare(400, story.ToString(), {0, 2000});
-  ASSERT_TRUE(rebuilt->to_compare.has_value());
-  EXPECT_EQ(rebuilt->to_compare->offset, 398);
-  EXPECT_EQ(rebuilt->to_compare->hash, 17u);
-  EXPECT_FALSE((*Prepare(400, story.ToString(), {399, 2000}))->to_compare.has_value());
+  ASSERT_TRUE(rebuilt->to_compare().has_value());
+  EXPECT_EQ(rebuilt->to_compare()->offset, 398);
+  EXPECT_EQ(rebuilt->to_compare()->hash, 17u);
+  EXPECT_FALSE((*Prepare(400, story.ToString(), {399, 2000}))->to_compare().has_value());
   // A kept filter that is at the committed offset has remembered another record there.
   kept_.Put(Kept(400), SteadyNow());
-  EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase, Phase::kRestoring);
+  EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase(), Phase::kRestoring);
   story.record_before = 399;
   kept_.Put(Kept(400), SteadyNow());
-  EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase, Phase::kChecking);
+  EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase(), Phase::kChecking);
 }
 
 TEST_F(AssignmentTest, WhatWasUndeliverableIsPassedOnWithTheCommit) {
   auto owned = *Prepare(-1, "", {0, 1000});
-  owned->undeliverable[3] = {"too large", false};
-  owned->undeliverable[12] = {"too large", false};
-  owned->next = 10;
+  owned->NoteUndeliverable(3, {"too large", false});
+  owned->NoteUndeliverable(12, {"too large", false});
+  owned->SkipTo(10);
   EXPECT_EQ(owned->Metadata(absl::Now()).undeliverable, std::vector<int64_t>{3});
   owned->Committed();
   const CommitMetadata story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.undeliverable, std::vector<int64_t>{3});
-  EXPECT_EQ((*Prepare(10, story.ToString(), {0, 1000}))->passed_over, std::set<int64_t>{3});
+  const auto next = *Prepare(10, story.ToString(), {0, 1000});
+  for (int64_t offset = 0; offset < 20; ++offset)
+    EXPECT_EQ(next->IsPassedOver(offset), offset == 3) << offset;
 }
 
 TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
@@ -252,10 +256,10 @@ TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
   for (const LogState& log : {LogState{1001, 2000}, LogState{0, 999}}) {
     auto owned = Prepare(1000, story, log);
     ASSERT_TRUE(owned.ok()) << owned.status();
-    EXPECT_EQ((*owned)->phase, Phase::kFailed);
-    EXPECT_TRUE(absl::StrContains((*owned)->problem, "--reset-offsets")) << (*owned)->problem;
+    EXPECT_EQ((*owned)->phase(), Phase::kFailed);
+    EXPECT_TRUE(absl::StrContains((*owned)->problem(), "--reset-offsets")) << (*owned)->problem();
   }
-  EXPECT_NE((*Prepare(1000, story, {1000, 1000}))->phase, Phase::kFailed);
+  EXPECT_NE((*Prepare(1000, story, {1000, 1000}))->phase(), Phase::kFailed);
 }
 
 // The clock of a rebuild stands still for its first 101 records. What it reads then must not look older than
@@ -263,9 +267,9 @@ TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
 TEST_F(AssignmentTest, WithShortHistoryTheClockStartsWhereItWasAtTheCommit) {
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {950, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
-  EXPECT_EQ((*owned)->next, 950);
-  EXPECT_EQ((*owned)->restore.from(), 950);
-  EXPECT_EQ((*owned)->filter->stream_time(), At(3));
+  EXPECT_EQ((*owned)->next(), 950);
+  EXPECT_EQ((*owned)->restore().from(), 950);
+  EXPECT_EQ((*owned)->filter()->stream_time(), At(3));
   EXPECT_TRUE((*owned)->short_history());
   // The next owner learns it from the commit, wherever its log starts.
   const CommitMetadata next = (*owned)->Metadata(absl::Now());
@@ -276,21 +280,21 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
   kept_.Put(Kept(900), SteadyNow());
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
-  EXPECT_EQ((*owned)->phase, Phase::kChecking);
-  EXPECT_EQ((*owned)->next, 899);
-  EXPECT_EQ((*owned)->filter_end, 900);
+  EXPECT_EQ((*owned)->phase(), Phase::kChecking);
+  EXPECT_EQ((*owned)->next(), 899);
+  EXPECT_EQ((*owned)->filter_end(), 900);
 }
 
 // (Sought in batch 7 of one lane, it comes to another that is at batch 6: the next batch would be taken for
 // stale, and its records would be passed over.)
 TEST_F(AssignmentTest, AKeptPartitionKnowsNothingOfTheLaneThatHadIt) {
   auto kept = Kept(900);
-  kept->end_of_log = 2000;
+  kept->ReachEndOfLog(2000);
   kept_.Put(std::move(kept), SteadyNow());
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
-  EXPECT_EQ((*owned)->filter_end, 900);
-  EXPECT_EQ((*owned)->end_of_log, 0);
+  EXPECT_EQ((*owned)->filter_end(), 900);
+  EXPECT_EQ((*owned)->end_of_log(), 0);
 }
 
 // (A filter of [0, 1000), the group reset to 400: 400 to 999 would look like duplicates.)
@@ -298,20 +302,20 @@ TEST_F(AssignmentTest, AKeptFilterThatIsAheadIsNotUsed) {
   kept_.Put(Kept(1000), SteadyNow());
   auto owned = Prepare(400, Story(0, 100, At(2), At(3)).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
-  EXPECT_EQ((*owned)->phase, Phase::kRestoring);
-  EXPECT_EQ((*owned)->next, 100);
+  EXPECT_EQ((*owned)->phase(), Phase::kRestoring);
+  EXPECT_EQ((*owned)->next(), 100);
   kept_.Put(Kept(1000), SteadyNow());
-  EXPECT_EQ((*Prepare(400, "", {0, 2000}))->origin, 400);
+  EXPECT_EQ((*Prepare(400, "", {0, 2000}))->origin(), 400);
 }
 
 TEST_F(AssignmentTest, AKeptFilterOfAnotherLifeOrAnotherLogIsNotUsed) {
   kept_.Put(Kept(900), SteadyNow());
   auto other_life = Prepare(1000, Story(5, 400, At(2), At(3)).ToString(), {0, 2000});
-  EXPECT_EQ((*other_life)->next, 400);
+  EXPECT_EQ((*other_life)->next(), 400);
   kept_.Put(Kept(900), SteadyNow());
   auto cannot_be_checked = Prepare(1000, Story(0, 950, At(2), At(3)).ToString(), {900, 2000});
-  EXPECT_EQ((*cannot_be_checked)->next, 950);
-  EXPECT_EQ((*cannot_be_checked)->phase, Phase::kRestoring);
+  EXPECT_EQ((*cannot_be_checked)->next(), 950);
+  EXPECT_EQ((*cannot_be_checked)->phase(), Phase::kRestoring);
 }
 
 // What is not used any more must not stand in the way of what takes its place.
@@ -329,12 +333,12 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotUsedGivesItsMemoryBackFirst) {
     int id = 0;
     while (stage_->Open("another").ok()) {
       ASSERT_LT(id, 1'000'000) << "there is room for another, however much the kept one holds";
-      for (int i = 0; i < 1000; ++i) EXPECT_TRUE(kept->filter->Judge(absl::StrCat(id++), At(0)).ok());
+      for (int i = 0; i < 1000; ++i) EXPECT_TRUE(kept->filter()->Judge(absl::StrCat(id++), At(0)).ok());
     }
     kept_.Put(std::move(kept), SteadyNow());
     const auto owned = Prepare(offset, metadata, {0, 2000});
     ASSERT_TRUE(owned.ok()) << owned.status();
-    EXPECT_EQ((*owned)->phase, phase) << offset << " " << (*owned)->problem;
+    EXPECT_EQ((*owned)->phase(), phase) << offset << " " << (*owned)->problem();
   }
 }
 
@@ -349,13 +353,13 @@ class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface
     std::vector<std::unique_ptr<Task>> partitions;
     for (int32_t id = 0; id < kPartitions; ++id) {
       partitions.push_back(Kept(900));
-      partitions.back()->id = {0, id};
+      TaskPeer::SetId(*partitions.back(), {0, id});
     }
-    const auto is_at_limit = [](const auto& each) { return each->filter->Status().filter.limit_hits > 0; };
+    const auto is_at_limit = [](const auto& each) { return each->filter()->Status().filter.limit_hits > 0; };
     while (!std::any_of(partitions.begin(), partitions.end(), is_at_limit)) {
-      for (const auto& each : partitions) Feed(*each->filter);
+      for (const auto& each : partitions) Feed(*each->filter());
     }
-    live_ = std::move(partitions.back()->filter);
+    live_ = TaskPeer::TakeFilter(*partitions.back());
     partitions.pop_back();
     for (auto& each : partitions) kept_.Put(std::move(each), SteadyNow());
   }
@@ -422,14 +426,14 @@ class SnapshotAssignmentTest : public AssignmentTest {
     ASSERT_TRUE(store.ok()) << store.status();
     snapshots_ = std::make_unique<Snapshots>(*std::move(store), absl::Minutes(5));
     auto owned = Kept(900);
-    owned->timed_records = owned->committed_timed_records = 890;
+    TaskPeer::SetTimedRecords(*owned, 890);
     Save(*owned, At(1));
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   void Save(Task& owned, absl::Time at) {
     id_ = SnapshotId::New(900, at);
-    auto image = owned.filter->BeginSnapshot(
+    auto image = owned.filter()->BeginSnapshot(
         {.topic = "orders", .partition = 2, .id_fingerprint = options_.record.id.Fingerprint()},
         owned.PointOf(id_));
     ASSERT_TRUE(image.ok()) << image.status();
@@ -450,38 +454,38 @@ class SnapshotAssignmentTest : public AssignmentTest {
 TEST_F(SnapshotAssignmentTest, TheNamedOneIsUsedAndTheLogComparedWithIt) {
   auto owned = Prepare(1000, Naming(0, 400).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
-  EXPECT_EQ((*owned)->phase, Phase::kChecking);
-  EXPECT_EQ((*owned)->next, 899);
-  EXPECT_EQ((*owned)->mark.hash, 17u);
-  EXPECT_EQ((*owned)->filter_end, 900);
-  EXPECT_EQ((*owned)->timed_records, 890);
-  EXPECT_EQ((*owned)->restore.left(), 100);
+  EXPECT_EQ((*owned)->phase(), Phase::kChecking);
+  EXPECT_EQ((*owned)->next(), 899);
+  EXPECT_EQ((*owned)->mark().hash, 17u);
+  EXPECT_EQ((*owned)->filter_end(), 900);
+  EXPECT_EQ((*owned)->timed_records(), 890);
+  EXPECT_EQ((*owned)->restore().left(), 100);
   // It goes on being named.
-  EXPECT_EQ((*owned)->snapshot, id_);
+  EXPECT_EQ((*owned)->snapshot(), id_);
 }
 
 // (A snapshot of [0, 950), the group reset to 920 with its story: 920 to 949 would look like duplicates.)
 TEST_F(SnapshotAssignmentTest, OneThatReachesBeyondTheCommittedOffsetIsNotUsed) {
-  EXPECT_EQ((*Prepare(949, Naming(0, 400).ToString(), {0, 2000}))->next, 400);
-  EXPECT_EQ((*Prepare(950, Naming(0, 400).ToString(), {0, 2000}))->next, 899);
+  EXPECT_EQ((*Prepare(949, Naming(0, 400).ToString(), {0, 2000}))->next(), 400);
+  EXPECT_EQ((*Prepare(950, Naming(0, 400).ToString(), {0, 2000}))->next(), 899);
 }
 
 TEST_F(SnapshotAssignmentTest, OneThatIsNotOfThisLifeOrCannotBeCheckedOrIsNotNamedIsNotUsed) {
-  EXPECT_EQ((*Prepare(1000, Naming(5, 400).ToString(), {0, 2000}))->next, 400);
-  EXPECT_EQ((*Prepare(1000, Naming(0, 950).ToString(), {900, 2000}))->next, 950);
-  EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000}))->next, 400);
+  EXPECT_EQ((*Prepare(1000, Naming(5, 400).ToString(), {0, 2000}))->next(), 400);
+  EXPECT_EQ((*Prepare(1000, Naming(0, 950).ToString(), {900, 2000}))->next(), 950);
+  EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000}))->next(), 400);
   CommitMetadata other = Naming(0, 400);
   other.snapshot = SnapshotId::New(900, At(1)).ToString();
-  EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next, 400);
+  EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next(), 400);
   other.snapshot = "of-a-later-version";
-  EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next, 400);
+  EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next(), 400);
 }
 
 // It is not the log's turn then: a partition of several gigabytes would be read for nothing.
 TEST_F(SnapshotAssignmentTest, LoadingStopsAtOnceWithTheLane) {
   int asked = 0;
   go_on_ = [&] { return ++asked > 0; };
-  EXPECT_EQ((*Prepare(1000, Naming(0, 400).ToString(), {0, 2000}))->next, 899);
+  EXPECT_EQ((*Prepare(1000, Naming(0, 400).ToString(), {0, 2000}))->next(), 899);
   EXPECT_GT(asked, 1);
   const int64_t free = stage_->memory().limit_bytes() - stage_->memory().used_bytes();
   for (int last = 1; last < asked; ++last) {
@@ -498,16 +502,16 @@ TEST_F(SnapshotAssignmentTest, LoadingStopsAtOnceWithTheLane) {
 TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
   auto owned = *Prepare(1000, Naming(0, 400).ToString(), {0, 2000});
   EXPECT_EQ(owned->Metadata(absl::Now()).snapshot, id_.ToString());
-  owned->points.emplace(kHorizon, RestartPoint{901, At(2)});
+  TaskPeer::SetPoints(*owned, {kHorizon, RestartPoint{901, At(2)}});
   EXPECT_EQ(owned->Metadata(absl::Now()).snapshot, "");
 }
 
 TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
   Assigner assigner(flow_, kept_, [](TopicPartition) { return true; });
   const CommittedOffset there = {1000, Naming(0, 400).ToString()};
-  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew, absl::Now()))->next, 899);
+  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew, absl::Now()))->next(), 899);
   assigner.Refuse(id_);
-  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew, absl::Now()))->next, 400);
+  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew, absl::Now()))->next(), 400);
 }
 
 // It is called in the background: the partition may have a new owner by then, which shares the folder.
@@ -534,7 +538,7 @@ TEST_F(SnapshotAssignmentTest, SnapshotsOfALaterOwnerStay) {
 TEST_F(SnapshotAssignmentTest, NothingStaysOfAnAbandonedOne) {
   auto owned = Kept(900);
   const SnapshotId next = SnapshotId::New(900, At(2));
-  auto image = owned->filter->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(next));
+  auto image = owned->filter()->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(next));
   int left = 0;
   const GoOn go_on = [&] { return --left >= 0; };
   EXPECT_EQ(snapshots_->store().Write(2, next, **image, go_on).code(), absl::StatusCode::kCancelled);
@@ -546,7 +550,7 @@ TEST_F(SnapshotAssignmentTest, NothingStaysOfAnAbandonedOne) {
 TEST_F(SnapshotAssignmentTest, WhatCountsStaysAlone) {
   auto owned = Kept(900);
   const SnapshotId newer = SnapshotId::New(900, At(2));
-  auto image = owned->filter->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(newer));
+  auto image = owned->filter()->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(newer));
   ASSERT_TRUE(snapshots_->store().Write(2, newer, **image, go_on_).ok());
   std::ofstream(folder_ + "/somebody else's") << "x";
   ASSERT_TRUE(snapshots_->store().DropOlder(2, newer, id_, true).ok());
@@ -562,9 +566,9 @@ TEST_F(SnapshotAssignmentTest, WhatCountsStaysAlone) {
 TEST_F(AssignmentTest, ShortHistoryFailsThePartitionWhereTheUserSaysSo) {
   options_.on_short_history = OnShortHistory::kFail;
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {401, 2000});
-  EXPECT_EQ((*owned)->phase, Phase::kFailed);
-  EXPECT_TRUE(absl::StrContains((*owned)->problem, "on_short_history")) << (*owned)->problem;
-  EXPECT_NE((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {400, 2000}))->phase, Phase::kFailed);
+  EXPECT_EQ((*owned)->phase(), Phase::kFailed);
+  EXPECT_TRUE(absl::StrContains((*owned)->problem(), "on_short_history")) << (*owned)->problem();
+  EXPECT_NE((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {400, 2000}))->phase(), Phase::kFailed);
 }
 
 // What the next owner is told by the commits of this one.
@@ -572,7 +576,7 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   options_.stage.horizon = 3 * kHorizon;
   stage_ = *DedupStage::Create(options_.stage);
   auto owned = *Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
-  EXPECT_EQ(owned->phase, Phase::kRestoring);
+  EXPECT_EQ(owned->phase(), Phase::kRestoring);
   EXPECT_TRUE(owned->short_history());
   for (int restart = 0; restart < 3; ++restart) {
     const CommitMetadata story = owned->Metadata(absl::Now());
@@ -584,14 +588,14 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   // A second raise does not know more.
   CommitMetadata story = Story(0, 400, At(1.5), At(3));
   story.covered_since = At(2);
-  EXPECT_EQ((*Prepare(1000, story.ToString(), {0, 2000}))->covered_since, At(2));
+  EXPECT_EQ((*Prepare(1000, story.ToString(), {0, 2000}))->covered_since(), At(2));
   // The horizon has gone by since.
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(5)).ok());
   EXPECT_FALSE(owned->short_history());
   story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.covered_since, absl::InfinitePast());
   // From the group's beginning on everything is known.
-  EXPECT_EQ((*Prepare(1000, Story(400, 400, At(2), At(3)).ToString(), {0, 2000}))->covered_since,
+  EXPECT_EQ((*Prepare(1000, Story(400, 400, At(2), At(3)).ToString(), {0, 2000}))->covered_since(),
             absl::InfinitePast());
 }
 
@@ -606,17 +610,18 @@ TEST_F(AssignmentTest, ShortHistoryFailsWhateverItCameFromWhereTheUserSaysSo) {
     const Phase phase = policy == OnShortHistory::kFail ? Phase::kFailed : Phase::kRestoring;
     options_.stage.horizon = kHorizon;
     const auto told = *Prepare(1000, carried.ToString(), {0, 2000});
-    EXPECT_EQ(told->phase, phase);
-    EXPECT_EQ((*Prepare(1000, past.ToString(), {0, 2000}))->phase, Phase::kRestoring);
+    EXPECT_EQ(told->phase(), phase);
+    EXPECT_EQ((*Prepare(1000, past.ToString(), {0, 2000}))->phase(), Phase::kRestoring);
     options_.stage.horizon = 2 * kHorizon;
     const auto raised = *Prepare(1000, lower.ToString(), {0, 2000});
-    EXPECT_EQ(raised->phase, phase);
+    EXPECT_EQ(raised->phase(), phase);
     if (policy == OnShortHistory::kContinue) continue;
-    EXPECT_TRUE(absl::StrContains(raised->problem, "the horizon was raised from 1h to 2h"))
-        << raised->problem;
-    EXPECT_TRUE(absl::StrContains(raised->problem, "go back to the former horizon")) << raised->problem;
-    EXPECT_TRUE(absl::StrContains(raised->problem, "set on_short_history to continue")) << raised->problem;
-    EXPECT_TRUE(absl::StrContains(told->problem, "2023-11-15 00:43:20 UTC")) << told->problem;
+    EXPECT_TRUE(absl::StrContains(raised->problem(), "the horizon was raised from 1h to 2h"))
+        << raised->problem();
+    EXPECT_TRUE(absl::StrContains(raised->problem(), "go back to the former horizon")) << raised->problem();
+    EXPECT_TRUE(absl::StrContains(raised->problem(), "set on_short_history to continue"))
+        << raised->problem();
+    EXPECT_TRUE(absl::StrContains(told->problem(), "2023-11-15 00:43:20 UTC")) << told->problem();
   }
 }
 
@@ -625,21 +630,21 @@ TEST_F(AssignmentTest, ShortHistoryFailsWhateverItCameFromWhereTheUserSaysSo) {
 TEST_F(AssignmentTest, StreamTimesOfTheFutureAreNotBelieved) {
   const absl::Time far = absl::Now() + 30 * 365 * absl::Hours(24);
   auto owned = *Prepare(1000, Story(0, 400, At(2), far).ToString(), {0, 2000});
-  EXPECT_EQ(owned->phase, Phase::kRestoring);
-  EXPECT_EQ(owned->next, 400);
-  EXPECT_EQ(owned->filter->stream_time(), At(2));
-  EXPECT_EQ(owned->time_at_committed, absl::InfiniteFuture());
+  EXPECT_EQ(owned->phase(), Phase::kRestoring);
+  EXPECT_EQ(owned->next(), 400);
+  EXPECT_EQ(owned->filter()->stream_time(), At(2));
+  EXPECT_EQ(owned->time_at_committed(), absl::InfiniteFuture());
   EXPECT_TRUE(owned->short_history());
-  owned->KnowsSinceStreamTime();
-  EXPECT_EQ(owned->covered_since, At(2));
+  TaskPeer::KnowsSinceStreamTime(*owned);
+  EXPECT_EQ(owned->covered_since(), At(2));
 
   // R itself was noted too late. What covers the horizon is known when the log has told the time.
   owned = *Prepare(1000, Story(0, 400, far, far).ToString(), {0, 2000});
-  EXPECT_EQ(owned->filter->stream_time(), absl::InfinitePast());
+  EXPECT_EQ(owned->filter()->stream_time(), absl::InfinitePast());
   EXPECT_TRUE(owned->short_history());
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(3)).ok());
-  owned->KnowsSinceStreamTime();
-  EXPECT_EQ(owned->covered_since, At(3));
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(3)).ok());
+  TaskPeer::KnowsSinceStreamTime(*owned);
+  EXPECT_EQ(owned->covered_since(), At(3));
   EXPECT_TRUE(owned->short_history());
 
   // From the origin on everything is known.
@@ -651,14 +656,14 @@ TEST_F(AssignmentTest, StreamTimesOfTheFutureAreNotBelieved) {
   story.covered_since = far;
   story.growth = {kPartitions, 300, far};
   owned = *Prepare(1000, story.ToString(), {0, 2000});
-  EXPECT_EQ(owned->next, 400);
-  EXPECT_EQ(owned->growth.time, absl::InfinitePast());
-  EXPECT_LE(owned->covered_since, absl::Now() + options_.max_future);
+  EXPECT_EQ(owned->next(), 400);
+  EXPECT_EQ(owned->growth().time, absl::InfinitePast());
+  EXPECT_LE(owned->covered_since(), absl::Now() + options_.max_future);
   // One that is believed bounds the replay.
-  EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000}))->time_at_committed, At(3));
+  EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000}))->time_at_committed(), At(3));
   // By policy the partition stops, as with any short history.
   options_.on_short_history = OnShortHistory::kFail;
-  EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), far).ToString(), {0, 2000}))->phase, Phase::kFailed);
+  EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), far).ToString(), {0, 2000}))->phase(), Phase::kFailed);
 }
 
 TEST_F(AssignmentTest, ASnapshotOfATimeThatIsNotBelievedIsNotUsed) {
@@ -678,23 +683,23 @@ TEST_F(AssignmentTest, RoutingNeedsNoHistory) {
   CommitMetadata story = Story(0, 400, At(2), At(3));
   story.id_fingerprint = IdFingerprint(options_, kPartitions);
   auto owned = *Prepare(1000, story.ToString(), {401, 2000});
-  EXPECT_EQ(owned->phase, Phase::kRestoring);
-  EXPECT_EQ(owned->next, 401);
+  EXPECT_EQ(owned->phase(), Phase::kRestoring);
+  EXPECT_EQ(owned->next(), 401);
   options_.stage.horizon = 2 * kHorizon;
   owned = *Prepare(1000, story.ToString(), {0, 2000});
-  EXPECT_EQ(owned->phase, Phase::kRestoring);
+  EXPECT_EQ(owned->phase(), Phase::kRestoring);
   EXPECT_FALSE(owned->short_history());
 }
 
 TEST_F(SnapshotAssignmentTest, OneOfAShortHistoryIsUsedUnlessTheUserSaysNo) {
   auto owned = Kept(900);
-  owned->covered_since = At(2.5);
+  TaskPeer::SetCoveredSince(*owned, At(2.5));
   Save(*owned, At(2));
   const std::string story = Naming(0, 400).ToString();
-  EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->covered_since, At(2.5));
-  EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->phase, Phase::kChecking);
+  EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->covered_since(), At(2.5));
+  EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->phase(), Phase::kChecking);
   options_.on_short_history = OnShortHistory::kFail;
-  EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->phase, Phase::kFailed);
+  EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->phase(), Phase::kFailed);
 }
 
 // The topic has kPartitions now.
@@ -704,20 +709,20 @@ TEST_F(AssignmentTest, ACommitThatNamesFewerPartitionsShowsGrowth) {
   story.origin_partitions = 2;
   auto owned = *Prepare(1000, story.ToString(), {0, 2000});
   EXPECT_TRUE(owned->keys_moved());
-  EXPECT_EQ(owned->growth.partitions, kPartitions);
-  EXPECT_EQ(owned->growth.offset, 2000) << "what is in the log may have been sent before";
+  EXPECT_EQ(owned->growth().partitions, kPartitions);
+  EXPECT_EQ(owned->growth().offset, 2000) << "what is in the log may have been sent before";
   // A restart knows of it, and does not take it for new.
   story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.origin_partitions, 2) << "by which partitions are known that were added";
   owned = *Prepare(1000, story.ToString(), {0, 3000});
-  EXPECT_EQ(owned->growth.offset, 2000);
-  owned->next = owned->committed = 2000;
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(4)).ok());
+  EXPECT_EQ(owned->growth().offset, 2000);
+  TaskPeer::SetEnd(*owned, 2000);
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(4)).ok());
   story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.growth.time, At(4));
   owned = *Prepare(2000, story.ToString(), {0, 3000});
   EXPECT_TRUE(owned->keys_moved());
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(5)).ok());
   EXPECT_FALSE(owned->keys_moved());
   story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.growth.offset, -1);
@@ -733,7 +738,7 @@ TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
   EXPECT_FALSE((*Prepare(-1, "", {0, 1000}))->keys_moved());
   auto owned = *Prepare(-1, "", {0, 1000}, Uncommitted::kAdded);
   EXPECT_TRUE(owned->keys_moved());
-  EXPECT_EQ(owned->growth.offset, 0);
+  EXPECT_EQ(owned->growth().offset, 0);
   EXPECT_EQ(owned->Metadata(absl::Now()).growth.partitions, kPartitions);
 }
 
@@ -750,7 +755,7 @@ TEST_F(AssignmentTest, GrowthIsNotedWhileAPartitionIsOwned) {
   assigner.NoteGrowth(*owned, 2100);
   EXPECT_FALSE(assigner.HasGrownFor(*owned));
   EXPECT_TRUE(owned->keys_moved());
-  EXPECT_EQ(owned->growth.offset, 2100);
+  EXPECT_EQ(owned->growth().offset, 2100);
 }
 
 TEST_F(AssignmentTest, UnreadDeletedRecordsArePassedOverWhereTheUserSaysSo) {
@@ -759,13 +764,13 @@ TEST_F(AssignmentTest, UnreadDeletedRecordsArePassedOverWhereTheUserSaysSo) {
   for (const bool kept : {false, true}) {
     if (kept) kept_.Put(Kept(900), SteadyNow());
     auto owned = Prepare(1000, story, {1100, 2000});
-    EXPECT_EQ((*owned)->phase, Phase::kActive);
-    EXPECT_EQ((*owned)->next, 1100);
-    EXPECT_EQ((*owned)->committed, 1100);
-    EXPECT_EQ((*owned)->unread_deleted, 100);
+    EXPECT_EQ((*owned)->phase(), Phase::kActive);
+    EXPECT_EQ((*owned)->next(), 1100);
+    EXPECT_EQ((*owned)->committed(), 1100);
+    EXPECT_EQ((*owned)->unread_deleted(), 100);
     EXPECT_TRUE((*owned)->short_history());
   }
-  EXPECT_EQ((*Prepare(1000, "", {1100, 2000}))->origin, 1100);
+  EXPECT_EQ((*Prepare(1000, "", {1100, 2000}))->origin(), 1100);
 }
 
 }  // namespace

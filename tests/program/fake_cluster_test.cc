@@ -46,7 +46,7 @@ class InMemory {
     source_ = std::make_unique<FakeSource>(cluster_);
     sink_ = std::make_unique<FakeSink>(cluster_);
     task_ = Task();
-    task_.next = cluster_.committed.contains(0) ? cluster_.committed[0].offset : 0;
+    task_.SkipTo(cluster_.committed.contains(0) ? cluster_.committed[0].offset : 0);
     source_->Assign({&task_});
     EXPECT_TRUE(sink_->Open({}).ok());
   }

@@ -69,8 +69,8 @@ TEST_F(ManyTopicsTest, EachHasItsOwnIdsInOneTransaction) {
   ASSERT_TRUE(life->Run().ok());
   EXPECT_EQ(Out(0), "a b");
   EXPECT_EQ(Out(1), "a c");
-  EXPECT_EQ(orders.counts.duplicate, 1);
-  EXPECT_EQ(clicks.counts.duplicate, 1);
+  EXPECT_EQ(orders.counts().duplicate, 1);
+  EXPECT_EQ(clicks.counts().duplicate, 1);
   EXPECT_EQ(clicks.Name(), "clicks-0");
   EXPECT_EQ(life->sink.commits, 3) << "both starts, and one for all records";
 }
@@ -95,8 +95,8 @@ TEST_F(ManyTopicsTest, AnAbortForgetsThoseOfAllAndARestartGoesOnInEach) {
   ASSERT_TRUE(life->Run().ok());
   EXPECT_EQ(Out(0), "a b c");
   EXPECT_EQ(Out(1), "a b");
-  EXPECT_EQ(orders.counts.suppressed, 2);
-  EXPECT_EQ(clicks.counts.suppressed, 2);
+  EXPECT_EQ(orders.counts().suppressed, 2);
+  EXPECT_EQ(clicks.counts().suppressed, 2);
   EXPECT_EQ(cluster_.committed.at({0, 1}).offset, 4);
   EXPECT_EQ(cluster_.committed.at({1, 0}).offset, 4);
 }
@@ -115,10 +115,10 @@ TEST_F(ManyTopicsTest, EachHasItsOwnPolicies) {
   ASSERT_TRUE(life->Run().ok());
   EXPECT_EQ(Out(0), "a a");
   EXPECT_EQ(Out(1), "a b");
-  EXPECT_EQ(orders.counts.tagged, 1);
-  EXPECT_EQ(stopped.phase, Phase::kFailed);
-  EXPECT_EQ(stopped.committed, 1);
-  EXPECT_EQ(other.phase, Phase::kActive);
+  EXPECT_EQ(orders.counts().tagged, 1);
+  EXPECT_EQ(stopped.phase(), Phase::kFailed);
+  EXPECT_EQ(stopped.committed(), 1);
+  EXPECT_EQ(other.phase(), Phase::kActive);
 }
 
 TEST_F(ManyTopicsTest, ARefusedRecordOfOneIsNotLookedForInTheOthers) {
@@ -131,8 +131,8 @@ TEST_F(ManyTopicsTest, ARefusedRecordOfOneIsNotLookedForInTheOthers) {
   ASSERT_TRUE(life->Run().ok());
   EXPECT_EQ(Out(0), "a b");
   EXPECT_EQ(Out(1), "b");
-  EXPECT_EQ(orders.counts.undeliverable, 0);
-  EXPECT_EQ(clicks.counts.undeliverable, 1);
+  EXPECT_EQ(orders.counts().undeliverable, 0);
+  EXPECT_EQ(clicks.counts().undeliverable, 1);
 }
 
 TEST_F(ManyTopicsTest, WhatIsRevokedOfOneStaysOfTheOther) {
@@ -163,11 +163,11 @@ TEST_F(ManyTopicsTest, AnOutputThatFailsHoldsItsOwnPartitionsAlone) {
   ASSERT_TRUE(life->Run().ok());
   EXPECT_EQ(Out(0), "a b");
   EXPECT_EQ(Out(1), "");
-  EXPECT_EQ(orders.phase, Phase::kActive);
+  EXPECT_EQ(orders.phase(), Phase::kActive);
   for (const Task* task : {&first, &second}) {
-    EXPECT_EQ(task->phase, Phase::kHeld) << task->Name();
-    EXPECT_EQ(task->committed, 0);
-    EXPECT_NE(task->problem.find("the topic is missing"), std::string::npos) << task->problem;
+    EXPECT_EQ(task->phase(), Phase::kHeld) << task->Name();
+    EXPECT_EQ(task->committed(), 0);
+    EXPECT_NE(task->problem().find("the topic is missing"), std::string::npos) << task->problem();
   }
   EXPECT_LE(life->sink.aborts, 2) << "the others do not wait for it again and again";
 }
@@ -182,7 +182,7 @@ TEST_F(ManyTopicsTest, WithoutAnotherTopicAnOutputThatFailsIsTriedAgain) {
   };
   ASSERT_TRUE(life->Run().ok());
   EXPECT_EQ(Out(1), "a");
-  EXPECT_EQ(clicks.phase, Phase::kActive);
+  EXPECT_EQ(clicks.phase(), Phase::kActive);
 }
 
 TEST_F(ManyTopicsTest, CommitsThatDoNotFitStopTheirTopicAlone) {
@@ -198,9 +198,9 @@ TEST_F(ManyTopicsTest, CommitsThatDoNotFitStopTheirTopicAlone) {
   const Task& orders = life->Assign({0, 0});
   const Task& clicks = life->Assign({1, 0});
   ASSERT_TRUE(life->Run().ok());
-  EXPECT_EQ(clicks.phase, Phase::kFailed);
-  EXPECT_NE(clicks.problem.find("another id"), std::string::npos) << clicks.problem;
-  EXPECT_EQ(orders.committed, 1);
+  EXPECT_EQ(clicks.phase(), Phase::kFailed);
+  EXPECT_NE(clicks.problem().find("another id"), std::string::npos) << clicks.problem();
+  EXPECT_EQ(orders.committed(), 1);
   EXPECT_FALSE(life->source.positions.contains({1, 0}));
 }
 
@@ -283,7 +283,7 @@ TEST_F(ManyTopicsTest, AnAssignmentAsksOfAllTopicsAtOnceAndCommitsTheirStartToge
   EXPECT_EQ(life->sink.commits, 1);
   EXPECT_EQ(life->answers.questions, 3) << "committed offsets, those of the other scope, and the logs";
   EXPECT_EQ(cluster_.committed.size(), 4u);
-  for (const auto& [id, task] : life->tasks) EXPECT_EQ(task->phase, Phase::kActive) << task->Name();
+  for (const auto& [id, task] : life->tasks) EXPECT_EQ(task->phase(), Phase::kActive) << task->Name();
   life->answers.questions = 0;
   life->worker.Step();
   EXPECT_EQ(life->answers.questions, 1) << "the number of partitions of all topics";
@@ -301,8 +301,8 @@ TEST_F(ManyTopicsTest, TheTimesOfShortLogsAreAskedForTogether) {
   life->worker.ownership().Assign({At(0, 0), At(0, 1), At(1, 0)});
   EXPECT_EQ(life->answers.questions, 4);
   for (const auto& [id, task] : life->tasks) {
-    EXPECT_EQ(task->phase, Phase::kRestoring) << task->Name();
-    EXPECT_EQ(task->covered_since, absl::InfinitePast()) << "the log reaches back over the horizon";
+    EXPECT_EQ(task->phase(), Phase::kRestoring) << task->Name();
+    EXPECT_EQ(task->covered_since(), absl::InfinitePast()) << "the log reaches back over the horizon";
   }
 }
 
@@ -312,8 +312,8 @@ TEST_F(ManyTopicsTest, ATopicWithoutAnAnswerStopsAloneUntilThereIsOne) {
   life->answers.bad_topics["clicks"] = absl::NotFoundError("clicks does not exist");
   life->worker.ownership().Assign({At(0, 0), At(1, 0)});
   EXPECT_TRUE(life->state.fatal.ok());
-  EXPECT_EQ(life->tasks.at({0, 0})->phase, Phase::kActive);
-  EXPECT_EQ(life->tasks.at({1, 0})->phase, Phase::kFailed);
+  EXPECT_EQ(life->tasks.at({0, 0})->phase(), Phase::kActive);
+  EXPECT_EQ(life->tasks.at({1, 0})->phase(), Phase::kFailed);
   EXPECT_FALSE(life->source.positions.contains({1, 0}));
   life->worker.ownership().LookForAnswers();
   EXPECT_FALSE(life->worker.ownership().TakeRejoin());
@@ -329,9 +329,9 @@ TEST_F(ManyTopicsTest, ATopicThatIsDeletedBeforeItsStartIsCommittedStopsAlone) {
   life->sink.on_commit = [&] { life->answers.bad_topics["clicks"] = absl::NotFoundError("no such topic"); };
   life->worker.ownership().Assign({At(0, 0), At(1, 0), At(1, 1)});
   EXPECT_TRUE(life->state.fatal.ok());
-  EXPECT_EQ(life->tasks.at({0, 0})->phase, Phase::kActive);
-  EXPECT_EQ(life->tasks.at({1, 0})->phase, Phase::kFailed);
-  EXPECT_EQ(life->tasks.at({1, 1})->phase, Phase::kFailed);
+  EXPECT_EQ(life->tasks.at({0, 0})->phase(), Phase::kActive);
+  EXPECT_EQ(life->tasks.at({1, 0})->phase(), Phase::kFailed);
+  EXPECT_EQ(life->tasks.at({1, 1})->phase(), Phase::kFailed);
   EXPECT_TRUE(cluster_.committed.contains({0, 0}));
   EXPECT_FALSE(cluster_.committed.contains({1, 0}));
 }

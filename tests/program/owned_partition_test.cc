@@ -14,9 +14,8 @@ namespace {
 class RenewStatusTest : public testing::Test {
  protected:
   void Add(int32_t id) {
-    auto partition = std::make_unique<Task>();
-    partition->id = {0, id};
-    partition->filter = *stage_->Open(absl::StrCat("p", id));
+    auto partition = std::make_unique<Task>(TopicPartition{0, id});
+    partition->SetFilter(*stage_->Open(absl::StrCat("p", id)));
     owned_[{0, id}] = std::move(partition);
   }
 
@@ -24,13 +23,13 @@ class RenewStatusTest : public testing::Test {
   std::vector<int32_t> Renewed(absl::Duration budget) {
     ++events_;
     for (auto& [id, partition] : owned_) {
-      EXPECT_TRUE(partition->filter->Judge(absl::StrCat(events_), absl::Now()).ok());
-      ++partition->next;
+      EXPECT_TRUE(partition->filter()->Judge(absl::StrCat(events_), absl::Now()).ok());
+      partition->SkipTo(partition->next() + 1);
     }
     RenewStatus(owned_, budget, SystemClock(), &next_);
     std::vector<int32_t> renewed;
     for (auto& [id, partition] : owned_) {
-      if (partition->status.unique == partition->filter->Status().unique) renewed.push_back(id.partition);
+      if (partition->status().unique == partition->filter()->Status().unique) renewed.push_back(id.partition);
     }
     return renewed;
   }
@@ -64,11 +63,11 @@ TEST_F(RenewStatusTest, OneAfterTheOtherWhereThereIsNone) {
 TEST_F(RenewStatusTest, NotWhereNothingWasRead) {
   for (const int32_t id : {3, 5}) Add(id);
   EXPECT_EQ(Renewed(absl::InfiniteDuration()), (Ids{3, 5}));
-  for (auto& [id, partition] : owned_) EXPECT_TRUE(partition->filter->Judge("unread", absl::Now()).ok());
-  ++owned_.at({0, 5})->committed;
+  for (auto& [id, partition] : owned_) EXPECT_TRUE(partition->filter()->Judge("unread", absl::Now()).ok());
+  owned_.at({0, 5})->SetCommitted(1);
   RenewStatus(owned_, absl::InfiniteDuration(), SystemClock(), &next_);
-  EXPECT_EQ(owned_.at({0, 3})->status.unique, 1);
-  EXPECT_EQ(owned_.at({0, 5})->status.unique, 2);
+  EXPECT_EQ(owned_.at({0, 3})->status().unique, 1);
+  EXPECT_EQ(owned_.at({0, 5})->status().unique, 2);
 }
 
 TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
@@ -78,18 +77,17 @@ TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
   RenewStatus(owned_, absl::ZeroDuration(), SystemClock(), &next_);
   owned_[{0, 2}] = std::move(failed);
   RenewStatus(owned_, absl::ZeroDuration(), SystemClock(), &next_);
-  EXPECT_TRUE(owned_.at({0, 2})->status.name.empty());
-  EXPECT_EQ(owned_.at({0, 1})->status.name, "p1");
+  EXPECT_TRUE(owned_.at({0, 2})->status().name.empty());
+  EXPECT_EQ(owned_.at({0, 1})->status().name, "p1");
 }
 
 TEST(KeptPartitionsTest, AttemptsOfItsFormerOwnerToReadABatchDoNotCount) {
-  auto partition = std::make_unique<Task>();
-  partition->id = {0, 3};
-  partition->unreadable_at = 5;
-  partition->unreadable_times = 2;
+  auto partition = std::make_unique<Task>(TopicPartition{0, 3});
+  partition->MeetUnreadable(5);
+  EXPECT_EQ(partition->MeetUnreadable(5), 2);
   KeptPartitions kept;
   kept.Put(std::move(partition), absl::Now());
-  EXPECT_NE(kept.Take({0, 3})->unreadable_at, 5);
+  EXPECT_EQ(kept.Take({0, 3})->MeetUnreadable(5), 1);
 }
 
 TEST(KeptPartitionsTest, TheOneThatHasBeenThereLongestIsDroppedFirst) {
@@ -97,14 +95,13 @@ TEST(KeptPartitionsTest, TheOneThatHasBeenThereLongestIsDroppedFirst) {
   const absl::Time begin = absl::UnixEpoch();
   absl::Time put = begin;
   for (const int32_t id : {5, 9, 3}) {
-    auto partition = std::make_unique<Task>();
-    partition->id = {0, id};
+    auto partition = std::make_unique<Task>(TopicPartition{0, id});
     kept.Put(std::move(partition), put += absl::Seconds(1));
   }
   const absl::Time middle = begin + absl::Seconds(2);
   EXPECT_EQ(kept.TakeOldest(begin), nullptr);
-  EXPECT_EQ(kept.TakeOldest(middle)->id, (TopicPartition{0, 5}));
-  EXPECT_EQ(kept.TakeOldest(middle)->id, (TopicPartition{0, 9}));
+  EXPECT_EQ(kept.TakeOldest(middle)->id(), (TopicPartition{0, 5}));
+  EXPECT_EQ(kept.TakeOldest(middle)->id(), (TopicPartition{0, 9}));
   EXPECT_EQ(kept.TakeOldest(middle), nullptr);
   EXPECT_NE(kept.Take({0, 3}), nullptr);
   EXPECT_EQ(kept.TakeOldest(), nullptr);

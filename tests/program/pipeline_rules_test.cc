@@ -16,6 +16,7 @@
 #include "src/pipeline/worker.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
+#include "tests/support/task_peer.h"
 
 namespace lethe {
 namespace {
@@ -55,8 +56,8 @@ class PipelineRulesTest : public testing::Test {
     Life life(cluster_, options_);
     const Task& task = life.Assign(0);
     EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
-    problem_ = task.problem;
-    return task.counts;
+    problem_ = task.problem();
+    return task.counts();
   }
 
   FakeCluster cluster_;
@@ -105,8 +106,8 @@ TEST_F(PipelineRulesTest, Rule1WhatWasNotCommittedIsNotRemembered) {
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b");
   EXPECT_EQ(life.sink.aborts, 2);
-  EXPECT_EQ(task.counts.unique, 2) << "what was judged three times counts once";
-  EXPECT_EQ(task.counts.duplicate, 1);
+  EXPECT_EQ(task.counts().unique, 2) << "what was judged three times counts once";
+  EXPECT_EQ(task.counts().duplicate, 1);
 }
 
 TEST_F(PipelineRulesTest, Rule1AWriteThatFailsMakesNoCopies) {
@@ -123,16 +124,15 @@ TEST_F(PipelineRulesTest, Rule2AFilterThatWasKeptRecognizesItsLog) {
   Life life(cluster_, options_);
   Task& task = life.Assign(0);
   life.on_look = [&, is_kept = false]() mutable {
-    if (is_kept || task.committed != 2) return;
+    if (is_kept || task.committed() != 2) return;
     is_kept = true;  // it was away, and comes back
     Send({"a", "c"});
-    task.phase = Phase::kChecking;
-    task.next = task.mark.offset;
-    life.source.positions[0] = task.mark.offset;
+    TaskPeer::Check(task);
+    life.source.positions[0] = task.mark().offset;
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b c");
-  EXPECT_EQ(task.counts.suppressed, 0) << "nothing was read again";
+  EXPECT_EQ(task.counts().suppressed, 0) << "nothing was read again";
 }
 
 TEST_F(PipelineRulesTest, Rule2AFilterOfAnotherLogIsRebuilt) {
@@ -140,14 +140,13 @@ TEST_F(PipelineRulesTest, Rule2AFilterOfAnotherLogIsRebuilt) {
   Life life(cluster_, options_);
   Task& task = life.Assign(0);
   life.on_look = [&] {
-    if (task.committed != 2 || task.phase != Phase::kActive) return;
+    if (task.committed() != 2 || task.phase() != Phase::kActive) return;
     cluster_.logs[0].entries[1].record = Event("other");
-    task.phase = Phase::kChecking;
-    task.next = task.mark.offset;
-    life.source.positions[0] = task.mark.offset;
+    TaskPeer::Check(task);
+    life.source.positions[0] = task.mark().offset;
   };
   ASSERT_TRUE(life.Run().ok());
-  EXPECT_EQ(task.phase, Phase::kFailed) << "and that log is not the one of the commit, either";
+  EXPECT_EQ(task.phase(), Phase::kFailed) << "and that log is not the one of the commit, either";
 }
 
 TEST_F(PipelineRulesTest, Rule3APartitionStopsOnAnotherLogThanThatOfItsCommit) {
@@ -167,9 +166,9 @@ TEST_F(PipelineRulesTest, Rule4ARecordThatIsRefusedFailsAlone) {
   life.sink.refuses = [](const FakeRecord& record) { return record.key == "bad"; };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b");
-  EXPECT_EQ(task.counts.undeliverable, 1);
-  EXPECT_EQ(task.counts.dropped, 1);
-  EXPECT_EQ(task.counts.unique, 2);
+  EXPECT_EQ(task.counts().undeliverable, 1);
+  EXPECT_EQ(task.counts().dropped, 1);
+  EXPECT_EQ(task.counts().unique, 2);
 }
 
 TEST_F(PipelineRulesTest, Rule4WhatWasRefusedIsNoFirstNeitherNowNorAfterARestart) {
@@ -204,7 +203,7 @@ TEST_F(PipelineRulesTest, Rule4ALimitThatWasRaisedCountsAfterTheNextRefusal) {
   cluster_.Append(0, event_of("b", 3'000));
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b");
-  EXPECT_EQ(task.counts.undeliverable, 1);
+  EXPECT_EQ(task.counts().undeliverable, 1);
 }
 
 TEST_F(PipelineRulesTest, Rule4ByPolicyThePartitionStopsInFrontOfIt) {
@@ -215,7 +214,7 @@ TEST_F(PipelineRulesTest, Rule4ByPolicyThePartitionStopsInFrontOfIt) {
   life.sink.refuses = [](const FakeRecord& record) { return record.key == "bad"; };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a");
-  EXPECT_EQ(task.phase, Phase::kFailed);
+  EXPECT_EQ(task.phase(), Phase::kFailed);
   EXPECT_EQ(cluster_.committed[0].offset, 1) << "in front of it";
 }
 
@@ -261,7 +260,7 @@ TEST_F(PipelineRulesTest, Rule7ACommitWhoseAnswerIsLostIsNotRepeated) {
   life.sink.lose_answers = 1;
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b");
-  EXPECT_EQ(task.counts.unique, 2);
+  EXPECT_EQ(task.counts().unique, 2);
 }
 
 // The other one may have dropped what this one has taken for passed.
@@ -270,10 +269,10 @@ TEST_F(PipelineRulesTest, Rule7ACommitOfAnotherInstanceAtTheSameOffsetIsNotThisO
   Life life(cluster_, options_);
   const Task& task = life.Assign(0);
   life.sink.lose_commits = 1;
-  life.sink.on_commit = [&] { cluster_.committed[task.id] = {task.id, 2, "of another"}; };
+  life.sink.on_commit = [&] { cluster_.committed[task.id()] = {task.id(), 2, "of another"}; };
   ASSERT_TRUE(life.Run().ok());
-  EXPECT_EQ(task.phase, Phase::kFailed);
-  EXPECT_EQ(task.counts.unique, 0);
+  EXPECT_EQ(task.phase(), Phase::kFailed);
+  EXPECT_EQ(task.counts().unique, 0);
   EXPECT_EQ(Out(), "");
 }
 
@@ -290,9 +289,9 @@ TEST_F(PipelineRulesTest, Rule8AnAbortForgetsAllPartitionsOfTheTransaction) {
   EXPECT_EQ(life.source.seeks, both);
   EXPECT_EQ(Out(), "a b");
   for (const Task* task : {&first, &second}) {
-    EXPECT_EQ(task->counts.unique, 1);
-    EXPECT_EQ(task->counts.duplicate, 1);
-    EXPECT_EQ(cluster_.committed[task->id].offset, 2);
+    EXPECT_EQ(task->counts().unique, 1);
+    EXPECT_EQ(task->counts().duplicate, 1);
+    EXPECT_EQ(cluster_.committed[task->id()].offset, 2);
   }
 }
 
@@ -304,11 +303,11 @@ TEST_F(PipelineRulesTest, Rule10AMemberThatIsFencedWritesNothing) {
   life.on_look = [&] {
     if (life.sink.aborts < 1) return;
     cluster_.committed[0].offset = 5;  // another owner has come further
-    if (task.phase == Phase::kFailed) life.stop.Request();
+    if (task.phase() == Phase::kFailed) life.stop.Request();
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "");
-  EXPECT_NE(task.problem.find("another instance has it now"), std::string::npos) << task.problem;
+  EXPECT_NE(task.problem().find("another instance has it now"), std::string::npos) << task.problem();
 }
 
 TEST_F(PipelineRulesTest, Rule11ARevokedPartitionIsCommittedFirst) {
@@ -389,10 +388,10 @@ TEST_F(PipelineRulesTest, Rule14ARecordOfTheFutureMovesNoStreamTimeAndKeepsItsVe
   Life life(cluster_, options_);
   const Task& task = life.Assign(0);
   ASSERT_TRUE(life.Run().ok());
-  EXPECT_EQ(task.counts.future, 200);
-  EXPECT_EQ(task.counts.unique, 600);
-  EXPECT_EQ(task.counts.duplicate, 1);
-  EXPECT_EQ(task.filter->stream_time(), absl::FromUnixMillis(now));
+  EXPECT_EQ(task.counts().future, 200);
+  EXPECT_EQ(task.counts().unique, 600);
+  EXPECT_EQ(task.counts().duplicate, 1);
+  EXPECT_EQ(task.filter()->stream_time(), absl::FromUnixMillis(now));
 }
 
 TEST_F(PipelineRulesTest, Rule23AKeptFilterMeetsASkippedBatchAgainAndNothingBehindItIsSkipped) {
@@ -402,16 +401,15 @@ TEST_F(PipelineRulesTest, Rule23AKeptFilterMeetsASkippedBatchAgainAndNothingBehi
   Life life(cluster_, options_);
   Task& task = life.Assign(0);
   life.on_look = [&, is_kept = false]() mutable {
-    if (is_kept || task.committed != 2) return;
+    if (is_kept || task.committed() != 2) return;
     is_kept = true;  // it was away, and comes back
     Send({"a", "b"});
-    task.phase = Phase::kChecking;
-    task.next = task.mark.offset;
-    life.source.positions[0] = task.mark.offset;
+    TaskPeer::Check(task);
+    life.source.positions[0] = task.mark().offset;
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b");
-  EXPECT_EQ(task.counts.unreadable, 1);
+  EXPECT_EQ(task.counts().unreadable, 1);
 }
 
 TEST_F(PipelineRulesTest, Rule14AReplayOfASparseTopicEndsAtTheTimeOfTheLiveRun) {
@@ -422,7 +420,7 @@ TEST_F(PipelineRulesTest, Rule14AReplayOfASparseTopicEndsAtTheTimeOfTheLiveRun) 
     Life life(cluster_, options_);
     const Task& task = life.Assign(0);
     EXPECT_TRUE(life.Run().ok());
-    return task.filter->stream_time();
+    return task.filter()->stream_time();
   };
   EXPECT_EQ(stream_time(), absl::FromUnixMillis(begin + 299 * 600'000));
   EXPECT_EQ(stream_time(), absl::FromUnixMillis(begin + 299 * 600'000));
@@ -441,7 +439,7 @@ TEST_F(PipelineRulesTest, Rule16ARecordThatIsJudgedAgainIsCountedOnce) {
   Life life(cluster_, options_);
   life.flows.at(0).topics.counter_max_bytes = {1'000'000};
   Task& task = life.Assign(0);
-  task.sums.resize(1);
+  task.sums().resize(1);
   life.sink.fail_commits = 1;
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b");
@@ -467,10 +465,10 @@ TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
     Life life(cluster_, options_);
     life.flows.at(0).topics.counter_max_bytes = {1'000'000};
     const Task& task = life.Assign(0);
-    if (task.phase != Phase::kFailed) {
+    if (task.phase() != Phase::kFailed) {
       EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
     }
-    return std::pair(task.phase, task.sums[0].totals());
+    return std::pair(task.phase(), task.sums()[0].totals());
   };
   using Totals = CounterSums::Sums;
   EXPECT_EQ(run("a"), std::pair(Phase::kActive, Totals{{"k", 1}}));
@@ -494,7 +492,7 @@ TEST_F(PipelineRulesTest, Rule16ARecordWithOneKeyTooManyIsWrittenAndNotCounted) 
   Life life(cluster_, options_);
   life.flows.at(0).topics.counter_max_bytes = {1'000'000};
   Task& task = life.Assign(0);
-  task.sums = {CounterSums::WithTotals(counter.max_keys)};
+  task.sums() = {CounterSums::WithTotals(counter.max_keys)};
   life.sink.fail_commits = 1;  // and judged again
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b c");
@@ -503,7 +501,7 @@ TEST_F(PipelineRulesTest, Rule16ARecordWithOneKeyTooManyIsWrittenAndNotCounted) 
     if (each.target.kind == Target::Kind::kDivert) diverted.push_back(*each.record.key);
   }
   EXPECT_EQ(diverted, std::vector<std::string>{"c"});
-  EXPECT_EQ(task.sums[0].totals(), (CounterSums::Sums{{"a", 1}, {"b", 1}}));
+  EXPECT_EQ(task.sums()[0].totals(), (CounterSums::Sums{{"a", 1}, {"b", 1}}));
 }
 
 TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldAndStopsNoOther) {
@@ -515,7 +513,7 @@ TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldAndStopsNoOther) 
   const Task& held = life.Assign(1);
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a");
-  EXPECT_EQ(held.phase, Phase::kHeld);
+  EXPECT_EQ(held.phase(), Phase::kHeld);
   EXPECT_TRUE(life.source.paused.contains(1));
   EXPECT_EQ(cluster_.committed[1].offset, 0);
 
@@ -579,7 +577,7 @@ TEST_F(PipelineRulesTest, Rule21RecordsBelowTheExpectedOffsetAreSkipped) {
   Life life(cluster_, options_);
   const Task& task = life.Assign(0);
   life.source.on_poll = [&, went_back = false]() mutable {
-    if (went_back || task.committed != 2) return;
+    if (went_back || task.committed() != 2) return;
     went_back = true;
     Send({"c"});
     life.source.positions[0] = 0;
@@ -587,8 +585,8 @@ TEST_F(PipelineRulesTest, Rule21RecordsBelowTheExpectedOffsetAreSkipped) {
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(life.source.positions[0], 3);
   EXPECT_EQ(Out(), "a b c");
-  EXPECT_EQ(task.counts.unique, 3);
-  EXPECT_EQ(task.counts.duplicate, 0) << "a record was judged twice";
+  EXPECT_EQ(task.counts().unique, 3);
+  EXPECT_EQ(task.counts().duplicate, 0) << "a record was judged twice";
 }
 
 TEST_F(PipelineRulesTest, Rule22AbortedTransactionsBecomeSmaller) {
@@ -627,7 +625,7 @@ TEST_F(PipelineRulesTest, Rule23OrItsPartitionStopsThereAndNoOther) {
   life.Assign(1);
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b");
-  EXPECT_EQ(stopped.phase, Phase::kFailed);
+  EXPECT_EQ(stopped.phase(), Phase::kFailed);
   EXPECT_EQ(cluster_.committed[0].offset, 1);
 }
 
@@ -637,13 +635,13 @@ TEST_F(PipelineRulesTest, Rule23APartitionThatAPolicyStoppedGoesOnAfterARestart)
   Life life(cluster_, options_);
   life.Assign(0);
   life.on_look = [&, is_renewed = false]() mutable {
-    if (is_renewed || life.tasks.at({0, 0})->phase != Phase::kFailed) return;
+    if (is_renewed || life.tasks.at({0, 0})->phase() != Phase::kFailed) return;
     is_renewed = true;  // the group assigns the partition once more
     life.Revoke({0}, /*lost=*/false);
     life.Assign(0);
   };
   ASSERT_TRUE(life.Run().ok());
-  EXPECT_EQ(life.tasks.at({0, 0})->phase, Phase::kFailed) << "by the same policy as before";
+  EXPECT_EQ(life.tasks.at({0, 0})->phase(), Phase::kFailed) << "by the same policy as before";
   EXPECT_EQ(Out(), "a");
   options_.policies.on_unreadable = Action::kDrop;
   EXPECT_EQ(Restart().unreadable, 1);
@@ -660,8 +658,8 @@ TEST_F(PipelineRulesTest, Rule23ABatchThatAReplayCannotReadIsShortHistory) {
   const Task& task = life.Assign(0);
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b c b d") << "what is not known cannot be recognized";
-  EXPECT_EQ(task.counts.suppressed, 3);
-  EXPECT_EQ(task.counts.unreadable, 0) << "it was judged when it could be read";
+  EXPECT_EQ(task.counts().suppressed, 3);
+  EXPECT_EQ(task.counts().unreadable, 0) << "it was judged when it could be read";
   EXPECT_TRUE(task.short_history());
   EXPECT_NE(CommitMetadata::Parse(cluster_.committed[0].metadata)->covered_since, absl::InfinitePast());
 }
@@ -689,7 +687,7 @@ TEST_F(PipelineRulesTest, Rule3ARecordBeforeTheCommitThatCannotBeReadIsNoOtherLo
   Life life(cluster_, options_);
   const Task& task = life.Assign(0);
   ASSERT_TRUE(life.Run().ok());
-  EXPECT_EQ(task.problem, "");
+  EXPECT_EQ(task.problem(), "");
   EXPECT_EQ(Out(), "a b c");
   EXPECT_TRUE(task.short_history());
 }

@@ -68,7 +68,7 @@ class SchemaWaitsTest : public testing::Test {
     life.source.on_idle = [&life, while_waiting = std::move(while_waiting)] {
       if (life.worker.transactions().is_open()) return;
       for (const auto& [id, task] : life.tasks) {
-        if (task->schema_wait.is_on()) return while_waiting();
+        if (task->schema_wait().is_on()) return while_waiting();
       }
       if (life.IsAtEnd()) life.stop.Request();
     };
@@ -89,23 +89,23 @@ TEST_F(SchemaWaitsTest, APartitionWaitsAndOthersGoOn) {
   int waits = 0;
   Run(life, [&] {
     if (++waits == 1) {
-      EXPECT_EQ(waiting.committed, 2) << "what is before the record is committed";
-      EXPECT_EQ(waiting.counts.unique, 1);
-      EXPECT_EQ(other.committed, 2);
+      EXPECT_EQ(waiting.committed(), 2) << "what is before the record is committed";
+      EXPECT_EQ(waiting.counts().unique, 1);
+      EXPECT_EQ(other.committed(), 2);
       EXPECT_TRUE(life.source.paused.contains(0));
       EXPECT_FALSE(life.source.paused.contains(1));
       Send({"1z"}, 1);
-    } else if (other.committed == 3) {
+    } else if (other.committed() == 3) {
       schemas_.Put(2, Orders());
     }
   });
-  EXPECT_EQ(waiting.committed, 5);
-  EXPECT_EQ(waiting.counts.unique, 3);
-  EXPECT_EQ(waiting.counts.duplicate, 2);
-  EXPECT_EQ(waiting.counts.malformed, 0);
+  EXPECT_EQ(waiting.committed(), 5);
+  EXPECT_EQ(waiting.counts().unique, 3);
+  EXPECT_EQ(waiting.counts().duplicate, 2);
+  EXPECT_EQ(waiting.counts().malformed, 0);
   EXPECT_EQ(Out(), "1a 1x 1y 1z 2b 1c");
   EXPECT_TRUE(life.source.paused.empty());
-  EXPECT_EQ(waiting.phase, Phase::kActive);
+  EXPECT_EQ(waiting.phase(), Phase::kActive);
 }
 
 TEST_F(SchemaWaitsTest, SchemasOfLaterRecordsAreExpectedMeanwhile) {
@@ -143,8 +143,8 @@ TEST_F(SchemaWaitsTest, AnUnknownSchemaIsMalformedByPolicy) {
   Life life(cluster_, options_);
   const Task& task = life.Assign(0);
   Run(life, [&] { schemas_.PutUnknown(2); });
-  EXPECT_EQ(task.counts.malformed, 1);
-  EXPECT_EQ(task.counts.unique, 2);
+  EXPECT_EQ(task.counts().malformed, 1);
+  EXPECT_EQ(task.counts().unique, 2);
   ASSERT_EQ(cluster_.output.size(), 3u);
   const FakeCluster::Written& diverted = cluster_.output[1];
   EXPECT_EQ(diverted.target.kind, Target::Kind::kDivert);
@@ -157,12 +157,12 @@ TEST_F(SchemaWaitsTest, NothingIsCountedTwiceAfterAnAbort) {
   const Task& task = life.Assign(0);
   life.sink.fail_commits = 2;  // of the transaction in which it began to wait
   Run(life, [&] {
-    EXPECT_EQ(task.committed, 2);
+    EXPECT_EQ(task.committed(), 2);
     schemas_.Put(2, Orders());
   });
   EXPECT_EQ(Out(), "1a 1b 2c 1d");
-  EXPECT_EQ(task.counts.unique, 4);
-  EXPECT_EQ(task.counts.duplicate, 0);
+  EXPECT_EQ(task.counts().unique, 4);
+  EXPECT_EQ(task.counts().duplicate, 0);
 }
 
 TEST_F(SchemaWaitsTest, TheEndOfTheLogIsNotCommittedBeforeTheRecord) {
@@ -172,7 +172,7 @@ TEST_F(SchemaWaitsTest, TheEndOfTheLogIsNotCommittedBeforeTheRecord) {
   const Task& task = life.Assign(0);
   int waits = 0;
   Run(life, [&] {
-    EXPECT_EQ(task.committed, 0);
+    EXPECT_EQ(task.committed(), 0);
     if (++waits == 20) schemas_.Put(2, Orders());
   });
   EXPECT_EQ(Out(), "2a");
@@ -188,7 +188,7 @@ TEST_F(SchemaWaitsTest, AnUnreadableBatchBehindItIsLeftForLater) {
   const Task& task = life.Assign(0);
   Run(life, [&] { schemas_.Put(2, Orders()); });
   EXPECT_EQ(Out(), "2a 1b");
-  EXPECT_EQ(task.counts.unreadable, 1);
+  EXPECT_EQ(task.counts().unreadable, 1);
 }
 
 TEST_F(SchemaWaitsTest, ARevokedPartitionIsReadByTheNextOwner) {
@@ -199,7 +199,7 @@ TEST_F(SchemaWaitsTest, ARevokedPartitionIsReadByTheNextOwner) {
     Run(life, [&] {
       life.worker.held().Release(*life.tasks.at({0, 0}));
       EXPECT_TRUE(life.source.paused.empty());
-      EXPECT_FALSE(life.tasks.at({0, 0})->schema_wait.is_on());
+      EXPECT_FALSE(life.tasks.at({0, 0})->schema_wait().is_on());
       life.Revoke({0}, /*lost=*/false);
     });
   }
@@ -224,17 +224,17 @@ TEST_F(SchemaWaitsTest, AReplayWaitsToo) {
   options_.record.schemas = &restarted;
   Life life(cluster_, options_);
   const Task& task = life.Assign(0);
-  ASSERT_EQ(task.phase, Phase::kRestoring);
+  ASSERT_EQ(task.phase(), Phase::kRestoring);
   int waits = 0;
   Run(life, [&] {
-    EXPECT_EQ(task.phase, Phase::kRestoring);
-    EXPECT_EQ(task.next, 1);
+    EXPECT_EQ(task.phase(), Phase::kRestoring);
+    EXPECT_EQ(task.next(), 1);
     if (++waits == 10) restarted.Put(2, Orders());
   });
   EXPECT_EQ(Out(), "1a 2b 1c 2d 1e");
-  EXPECT_EQ(task.counts.suppressed, 4);
-  EXPECT_EQ(task.counts.duplicate, 3);
-  EXPECT_EQ(task.phase, Phase::kActive);
+  EXPECT_EQ(task.counts().suppressed, 4);
+  EXPECT_EQ(task.counts().duplicate, 3);
+  EXPECT_EQ(task.phase(), Phase::kActive);
 }
 
 }  // namespace

@@ -396,8 +396,9 @@ TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
   const auto router = Router();
   router->flows.at(0).sources = &sources;
   const auto is_all_read = [&] {
-    return std::all_of(router->tasks.begin(), router->tasks.end(),
-                       [&](const auto& task) { return task.second->next == input_.logs[task.first].end(); });
+    return std::all_of(router->tasks.begin(), router->tasks.end(), [&](const auto& task) {
+      return task.second->next() == input_.logs[task.first].end();
+    });
   };
   int looks_since = -1;
   router->on_look = [&] {
@@ -416,8 +417,8 @@ TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
   ASSERT_TRUE(router->Run().ok());
   ASSERT_EQ(router->sink.aborts, 1);
   for (const auto& [id, task] : router->tasks) {
-    EXPECT_EQ(task->next, 0) << "partition " << id.partition
-                             << " ran ahead of those that are still to be routed";
+    EXPECT_EQ(task->next(), 0) << "partition " << id.partition
+                               << " ran ahead of those that are still to be routed";
   }
 }
 

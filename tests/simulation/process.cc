@@ -391,7 +391,7 @@ std::string Process::Problems() const {
   std::string problems;
   ForEachLane([&](const Lane& lane) {
     for (const auto& [id, task] : lane.tasks) {
-      if (!task->problem.empty()) absl::StrAppend(&problems, task->problem, "; ");
+      if (!task->problem().empty()) absl::StrAppend(&problems, task->problem(), "; ");
     }
     if (!lane.state.waiting().empty()) absl::StrAppend(&problems, "waits: ", lane.state.waiting(), "; ");
   });

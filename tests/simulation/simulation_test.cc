@@ -220,7 +220,7 @@ class SimulatedCluster {
     EXPECT_EQ(event->kind, SourceEvent::Kind::kAssigned);
     EXPECT_TRUE(member_->source.TakeGeneration());
     task_ = Task();
-    task_.next = std::max<int64_t>(Committed()[0].offset, 0);
+    task_.SkipTo(std::max<int64_t>(Committed()[0].offset, 0));
     member_->source.Assign({&task_});
   }
 

@@ -98,7 +98,7 @@ absl::Status SimulatedSource::Reopen() {
 void SimulatedSource::Assign(const std::vector<const Task*>& tasks) {
   thread_.Pass();
   if (!group_.options().is_cooperative) positions_.clear();
-  for (const Task* task : tasks) positions_[task->id] = {.next = task->next};
+  for (const Task* task : tasks) positions_[task->id()] = {.next = task->next()};
   client_.Answer();
   thread_.Pass();
 }
@@ -123,12 +123,12 @@ bool SimulatedSource::TakeGeneration() {
 void SimulatedSource::Reassign(const Task& task, const Tasks& all) {
   thread_.Pass();
   if (group_.options().is_cooperative) {
-    positions_[task.id] = {.next = task.next};
+    positions_[task.id()] = {.next = task.next()};
     return;
   }
   positions_.clear();
   for (const auto& [id, each] : all) {
-    if (each->phase != Phase::kFailed) positions_[id] = {.next = each->next};
+    if (each->phase() != Phase::kFailed) positions_[id] = {.next = each->next()};
   }
 }
 
@@ -220,13 +220,13 @@ void SimulatedSource::ReleaseBatch() {
 
 void SimulatedSource::MoveTo(const Task& task, int64_t offset) {
   thread_.Pass();
-  const auto position = positions_.find(task.id);
+  const auto position = positions_.find(task.id());
   if (position == positions_.end() || position->second.is_gone) return;
   position->second.next = offset;
   position->second.has_said_end = false;
   // The client may repeat some records after a seek.
   if (offset > 0 && thread_.world().dice().OneIn(8)) {
-    const Log* const log = broker_.FindLog(TopicOf(task.id), task.id.partition);
+    const Log* const log = broker_.FindLog(TopicOf(task.id()), task.id().partition);
     if (log != nullptr && log->start() < offset && offset <= log->end() &&
         log->at(offset - 1).kind == Entry::Kind::kRecord) {
       --position->second.next;
@@ -236,7 +236,7 @@ void SimulatedSource::MoveTo(const Task& task, int64_t offset) {
 
 void SimulatedSource::Pause(const Task& task, bool paused) {
   thread_.Pass();
-  const auto position = positions_.find(task.id);
+  const auto position = positions_.find(task.id());
   if (position != positions_.end()) position->second.is_paused = paused;
 }
 

@@ -144,8 +144,8 @@ void FakeSource::Leave() {
 
 void FakeSource::Assign(const std::vector<const Task*>& tasks) {
   for (const Task* task : tasks) {
-    positions[task->id] = task->next;
-    at_end_.erase(task->id);
+    positions[task->id()] = task->next();
+    at_end_.erase(task->id());
   }
   if (group_ != nullptr) group_->Answered(*this);
 }
@@ -164,8 +164,8 @@ bool FakeSource::TakeGeneration() {
 }
 
 void FakeSource::Reassign(const Task& task, const Tasks& /*all*/) {
-  positions[task.id] = task.next;
-  at_end_.erase(task.id);
+  positions[task.id()] = task.next();
+  at_end_.erase(task.id());
 }
 
 ByTopic<Cluster::CommittedOffsets> FakeAnswers::AskCommitted(const std::map<std::string, int32_t>& counts) {
@@ -306,13 +306,13 @@ void FakeSource::AddEvent(TopicPartition partition, int64_t offset, SourceEvent:
 }
 
 void FakeSource::MoveTo(const Task& task, int64_t offset) {
-  seeks.emplace_back(task.id, offset);
-  if (positions.contains(task.id)) positions[task.id] = offset;
-  at_end_.erase(task.id);
+  seeks.emplace_back(task.id(), offset);
+  if (positions.contains(task.id())) positions[task.id()] = offset;
+  at_end_.erase(task.id());
 }
 
 void FakeSource::Pause(const Task& task, bool is_paused) {
-  is_paused ? void(paused.insert(task.id)) : void(paused.erase(task.id));
+  is_paused ? void(paused.insert(task.id())) : void(paused.erase(task.id()));
 }
 
 absl::Status FakeSink::Open(OutputLimits /*limits*/) {

@@ -49,9 +49,9 @@ class Rebalances : public testing::Test {
       if (each.event != nullptr && each.event->kind <= SourceEvent::Kind::kLost) {
         EXPECT_FALSE(member.told.has_value()) << "one that waits for its answer is the only one";
         member.told = *each.event;
-      } else if (each.event == nullptr && task != nullptr && each.offset >= task->next &&
+      } else if (each.event == nullptr && task != nullptr && each.offset >= task->next() &&
                  !source.IsStale(*task)) {
-        task->next = each.offset + 1;
+        task->SkipTo(each.offset + 1);
         member.values.emplace_back(each.payload());
       }
     }
@@ -69,9 +69,8 @@ class Rebalances : public testing::Test {
     const std::vector<lethe::CommittedOffset> committed = cluster_->Committed(i);
     std::vector<const Task*> tasks;
     for (const TopicPartition& partition : event.partitions) {
-      auto task = std::make_unique<Task>();
-      task->id = partition;
-      task->next = std::max<int64_t>(committed[static_cast<size_t>(partition.partition)].offset, 0);
+      auto task = std::make_unique<Task>(partition);
+      task->SkipTo(std::max<int64_t>(committed[static_cast<size_t>(partition.partition)].offset, 0));
       tasks.push_back(task.get());
       member.tasks[partition] = std::move(task);
     }

@@ -62,8 +62,8 @@ class SourceAndSink : public testing::Test {
     source.Poll(absl::Milliseconds(100), 100, 1 << 20);
     for (const InputRecord& record : source.batch()) {
       if (record.event == nullptr) {
-        if (record.offset < cluster_->task().next || source.IsStale(cluster_->task())) continue;
-        cluster_->task().next = record.offset + 1;
+        if (record.offset < cluster_->task().next() || source.IsStale(cluster_->task())) continue;
+        cluster_->task().SkipTo(record.offset + 1);
         take(record);
       } else if (record.partition == 0) {
         event_kind_ = record.event->kind;
@@ -127,7 +127,7 @@ TYPED_TEST_P(SourceAndSink, ASeekReadsAgainFromThere) {
   for (const char* value : {"a", "b", "c"}) this->cluster_->Append("k", value, 1000, {});
   this->Poll(3);
   Task& task = this->cluster_->task();
-  task.next = 1;
+  task.SkipTo(1);
   this->cluster_->source().Seek(task);
   EXPECT_EQ(this->Poll(2)[0].value, "b");
 }
@@ -183,7 +183,7 @@ TYPED_TEST_P(SourceAndSink, AnOffsetThatIsNotThereIsAnEvent) {
   this->cluster_->Append("k", "v", 1000, {});
   this->Poll(1);
   Task& task = this->cluster_->task();
-  task.next = 1000;
+  task.SkipTo(1000);
   this->cluster_->source().Seek(task);
   EXPECT_TRUE(this->PollEvent(SourceEvent::Kind::kUnreadDeleted).has_value());
 }

@@ -193,17 +193,17 @@ bool Consumer::AddReturned(size_t limit, size_t most_bytes, size_t& bytes) {
 }
 
 void Consumer::SetAside(const Task& task, absl::Span<const InputRecord> records) {
-  Aside& aside = aside_[task.id];
+  Aside& aside = aside_[task.id()];
   auto message = messages_.begin();
   for (const InputRecord& record : records) {
     message = std::find_if(message, messages_.end(), [&](const MessagePtr& each) {
       // An end that was met before the record was written has the offset of the record.
-      return each != nullptr && PartitionOf(*each) == task.id && each->offset == record.offset &&
+      return each != nullptr && PartitionOf(*each) == task.id() && each->offset == record.offset &&
              (each->err == RD_KAFKA_RESP_ERR_NO_ERROR) == (record.event == nullptr);
     });
     if (message == messages_.end()) return;
     aside.kept.push_back(std::move(*message));
-    Account(task.id, aside, *aside.kept.back());
+    Account(task.id(), aside, *aside.kept.back());
   }
 }
 
@@ -217,16 +217,16 @@ void Consumer::Account(TopicPartition partition, Aside& aside, const rd_kafka_me
   PauseClient(partition, true);
 }
 
-void Consumer::Wait(Task& task) { aside_[task.id].waits = true; }
+void Consumer::Wait(Task& task) { aside_[task.id()].waits = true; }
 
 void Consumer::TakeBack(Task& task) {
-  Aside& aside = aside_[task.id];
+  Aside& aside = aside_[task.id()];
   aside.waits = false;
   // In the middle of a batch: what it still has of the partition comes behind what is kept.
   for (MessagePtr& message : messages_) {
-    if (message == nullptr || PartitionOf(*message) != task.id || message->offset < task.next) continue;
+    if (message == nullptr || PartitionOf(*message) != task.id() || message->offset < task.next()) continue;
     aside.kept.push_back(std::move(message));
-    Account(task.id, aside, *aside.kept.back());
+    Account(task.id(), aside, *aside.kept.back());
   }
   SkipRestOfBatch(task);
   while (!aside.kept.empty()) {
@@ -324,10 +324,10 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
 }
 
 void Consumer::MoveTo(const Task& task, int64_t offset) {
-  DropAside(task.id);
-  const TopicPtr topic(rd_kafka_topic_new(client(), TopicOf(task.id).c_str(), nullptr));
+  DropAside(task.id());
+  const TopicPtr topic(rd_kafka_topic_new(client(), TopicOf(task.id()).c_str(), nullptr));
   // Does not wait: from the call on, the client drops messages that it fetched before.
-  const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), task.id.partition, offset, 0);
+  const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), task.id().partition, offset, 0);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     spdlog::warn("{}: seeking offset {}: {}", task.Name(), offset, rd_kafka_err2str(code));
   }
@@ -335,9 +335,9 @@ void Consumer::MoveTo(const Task& task, int64_t offset) {
 
 void Consumer::Pause(const Task& task, bool paused) {
   if (paused) {
-    paused_.insert(task.id);
+    paused_.insert(task.id());
   } else {
-    paused_.erase(task.id);
+    paused_.erase(task.id());
   }
   const PartitionListPtr list = Positions({&task});
   const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(client(), list.get())
@@ -359,8 +359,8 @@ int64_t Consumer::HighWatermark(TopicPartition partition) const {
 PartitionListPtr Consumer::Positions(const std::vector<const Task*>& tasks) const {
   PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(tasks.size())));
   for (const Task* task : tasks) {
-    rd_kafka_topic_partition_list_add(list.get(), TopicOf(task->id).c_str(), task->id.partition)->offset =
-        task->next;
+    rd_kafka_topic_partition_list_add(list.get(), TopicOf(task->id()).c_str(), task->id().partition)->offset =
+        task->next();
   }
   return list;
 }
@@ -377,7 +377,7 @@ TopicPartition Consumer::PartitionOf(const rd_kafka_message_t& message) {
 
 void Consumer::Assign(const std::vector<const Task*>& tasks) {
   rebalance_.reset();
-  for (const Task* task : tasks) DropAside(task->id);
+  for (const Task* task : tasks) DropAside(task->id());
   const PartitionListPtr list = Positions(tasks);
   if (cooperative_) {
     Log("assigning", ErrorPtr(rd_kafka_incremental_assign(client(), list.get())));
@@ -399,7 +399,7 @@ void Consumer::Reassign(const Task& task, const Tasks& all) {
   } else {
     // The others' records are fetched again, and skipped if they were judged meanwhile.
     for (const auto& [id, each] : all) {
-      if (each->phase != Phase::kFailed) tasks.push_back(each.get());
+      if (each->phase() != Phase::kFailed) tasks.push_back(each.get());
     }
   }
   Assign(tasks);

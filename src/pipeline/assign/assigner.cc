@@ -101,7 +101,7 @@ std::string RecreatedUnread(const std::string& name, int64_t committed) {
 
 void FailPartition(Task& task, std::string problem) {
   task.Fail(std::move(problem));
-  spdlog::error("{}", task.problem);
+  spdlog::error("{}", task.problem());
 }
 
 Assigner::Assigner(const Flow& flow, KeptPartitions& kept, GoOnLoading go_on)
@@ -122,7 +122,7 @@ Uncommitted Assigner::WhyUncommitted(int32_t partition, const std::vector<Commit
 }
 
 bool Assigner::NeedsFirstCommit(const Task& task, const CommittedOffset& committed) {
-  return task.phase != Phase::kFailed && !CommitMetadata::Parse(committed.metadata).ok();
+  return task.phase() != Phase::kFailed && !CommitMetadata::Parse(committed.metadata).ok();
 }
 
 bool Assigner::GiveUpKept(absl::Time since) {
@@ -141,34 +141,30 @@ void Assigner::GiveUpForMemory(absl::Time now) {
   }
 }
 
-bool Assigner::OpenFilter(Task& task, RestartPoint start) {
+void Assigner::OpenFilter(Task& task, RestartPoint start) {
   const std::string name = task.Name();
   for (;;) {
     auto filter = stage_.Open(name);
     if (filter.ok()) {
-      task.filter = *std::move(filter);
+      task.SetFilter(*std::move(filter));
       break;
     }
     if (absl::IsResourceExhausted(filter.status())) {
       if (GiveUpKept()) continue;
       // Logged with its like, by the caller.
-      task.lacks_memory = true;
-      task.Fail(absl::StrCat(name, ": no memory for its filter: ", LeastMemoryText(options_, partitions_),
-                             "; raise memory and start lethe again. It tries again when there is some"));
-      return false;
+      task.FailForMemory(
+          absl::StrCat(name, ": no memory for its filter: ", LeastMemoryText(options_, partitions_),
+                       "; raise memory and start lethe again. It tries again when there is some"));
+      return;
     }
     FailPartition(task, absl::StrCat(name, ": ", filter.status().message()));
-    return false;
+    return;
   }
-  if (absl::Status started = task.filter->StartAt(start.stream_time); !started.ok()) {
+  if (absl::Status started = task.filter()->StartAt(start.stream_time); !started.ok()) {
     FailPartition(task, absl::StrCat(name, ": ", started.message()));
-    return false;
+    return;
   }
-  task.points.emplace(options_.stage.horizon, start);
-  task.timed_records = task.committed_timed_records = 0;
-  task.mark = task.committed_mark = {};
-  task.filter_end = task.next = start.offset;
-  return true;
+  task.StartFilter(options_.stage.horizon, start);
 }
 
 bool Assigner::MakeRoomForFilters(int64_t partitions, absl::Time now) {
@@ -181,10 +177,7 @@ bool Assigner::MakeRoomForFilters(int64_t partitions, absl::Time now) {
 }
 
 void Assigner::StartEmpty(Task& task, int64_t origin) {
-  task.origin = task.committed = origin;
-  task.origin_partitions = partitions_;
-  task.phase = Phase::kActive;
-  task.covered_since = absl::InfinitePast();
+  task.StartEmpty(origin, partitions_);
   OpenFilter(task, {origin, absl::InfinitePast()});
 }
 
@@ -203,14 +196,10 @@ bool Assigner::AcceptShortHistory(Task& task, const std::string& missing, const 
 }
 
 void Assigner::Rebuild(Task& task, const CommitMetadata& metadata, const RestorePlan& plan) {
-  task.origin = metadata.origin;
-  task.origin_partitions = metadata.origin_partitions;
-  task.phase = Phase::kRestoring;
-  task.covered_since = plan.covered_since;
+  task.StartRestore(metadata, plan.covered_since);
   if (!plan.missing.empty() && !AcceptShortHistory(task, plan.missing, plan.remedy)) return;
-  task.restore = RestoreProgress(plan.log_from.offset, task.committed);
-  if (!OpenFilter(task, plan.log_from)) return;
-  if (plan.log_from.offset >= task.committed) task.phase = Phase::kActive;
+  task.RestoreFrom(plan.log_from.offset);
+  OpenFilter(task, plan.log_from);
 }
 
 bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const LogState& log) const {
@@ -246,15 +235,15 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
   absl::StatusOr<RestoredPartition> restored;
   do {
     restored =
-        flow_.snapshots->store().Restore(task.id.partition, *id, stage_, [&] { return go_on_(task.id); });
+        flow_.snapshots->store().Restore(task.id().partition, *id, stage_, [&] { return go_on_(task.id()); });
   } while (absl::IsResourceExhausted(restored.status()) && GiveUpKept());
   if (absl::IsCancelled(restored.status())) return restored.status();
   absl::Status usable = restored.status();
   if (usable.ok()) usable = CheckSnapshot(restored->point, *id, metadata, log);
   // The commit that names it came after it, unless an operator has reset the group's offsets.
-  if (usable.ok() && std::max(restored->point.offset, restored->point.end_offset) > task.committed) {
+  if (usable.ok() && std::max(restored->point.offset, restored->point.end_offset) > task.committed()) {
     usable = absl::FailedPreconditionError(
-        absl::StrCat("it holds ids after the committed offset ", task.committed));
+        absl::StrCat("it holds ids after the committed offset ", task.committed()));
   }
   if (!usable.ok()) {
     spdlog::warn("{}: snapshot {} is not used: {}; the filter is rebuilt from the log", task.Name(),
@@ -266,42 +255,32 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
       !AcceptShortHistory(task, MissingSince(notes.covered_since), kKeepLog)) {
     return true;
   }
-  task.filter = std::move(restored->partition);
-  task.points = RestartPoints::Parse(options_.stage.horizon, notes.points);
-  task.snapshot = id;
-  task.origin = metadata.origin;
-  task.origin_partitions = metadata.origin_partitions;
-  task.covered_since = notes.covered_since;
-  task.timed_records = task.committed_timed_records = notes.timed_records;
-  task.mark = task.committed_mark = {notes.mark_offset, restored->point.record_before};
-  task.filter_end = restored->point.offset;
-  task.restore = RestoreProgress(task.filter_end, task.committed);
-  // As for a kept filter, the record before F shows whether this is the same log.
-  task.next = notes.mark_offset;
-  task.phase = Phase::kChecking;
+  task.StartRestore(metadata, notes.covered_since);
+  task.StartSnapshot(*std::move(restored), *id, *RestartPoints::Parse(options_.stage.horizon, notes.points),
+                     notes);
   spdlog::info("{}: snapshot {} is loaded, with {} ids; {} offsets to replay", task.Name(), metadata.snapshot,
-               task.filter->Status().filter.ids, task.restore.left());
+               task.filter()->Status().filter.ids, task.restore().left());
   return true;
 }
 
 bool Assigner::HasGrownFor(const Task& task) const {
-  return options_.scope == Scope::kPartition && task.phase != Phase::kFailed &&
-         std::max(task.origin_partitions, task.growth.partitions) < partitions_;
+  return options_.scope == Scope::kPartition && task.phase() != Phase::kFailed &&
+         std::max(task.origin_partitions(), task.growth().partitions) < partitions_;
 }
 
 void Assigner::NoteGrowth(Task& task, int64_t end) {
-  task.growth = {partitions_, end, absl::InfinitePast()};
+  task.SetGrowth({partitions_, end, absl::InfinitePast()});
   WarnOfGrowth(task);
 }
 
 void Assigner::WarnOfGrowth(const Task& task) {
-  if (task.growth.offset < 0 || task.growth.partitions <= warned_of_partitions_) return;
-  warned_of_partitions_ = task.growth.partitions;
+  if (task.growth().offset < 0 || task.growth().partitions <= warned_of_partitions_) return;
+  warned_of_partitions_ = task.growth().partitions;
   spdlog::warn(
       "{}: partitions were added, it has {} now: keys may have moved to other partitions. lethe cannot match "
       "copies of earlier records there until the horizon of {} has passed (lethe_keys_moved); scope: topic "
       "matches them",
-      options_.input, task.growth.partitions, absl::FormatDuration(options_.stage.horizon));
+      options_.input, task.growth().partitions, absl::FormatDuration(options_.stage.horizon));
 }
 
 absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const CommittedOffset& committed,
@@ -309,18 +288,18 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const
                                                         absl::Time wall_now) {
   auto task = PrepareFilter(partition, committed, log, uncommitted, wall_now);
   if (task.ok()) {
-    (*task)->sums.assign(options_.counters.size(), CounterSums());
-    (*task)->topic_id = topic_id_;
+    (*task)->sums().assign(options_.counters.size(), CounterSums());
+    (*task)->SetTopicId(topic_id_);
   }
   TakeMissingBytes(stage_);  // the new filter copes with a refusal; others will ask again
-  if (!task.ok() || (*task)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return task;
+  if (!task.ok() || (*task)->phase() == Phase::kFailed || options_.scope == Scope::kTopic) return task;
   if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {
     // All its records were sent after it was added.
-    (*task)->growth = {partitions_, (*task)->origin, absl::InfinitePast()};
+    (*task)->SetGrowth({partitions_, (*task)->origin(), absl::InfinitePast()});
     spdlog::warn("{} was added to the topic after the group had begun to read it", (*task)->Name());
   } else if (auto metadata = CommitMetadata::Parse(committed.metadata); metadata.ok()) {
     metadata->DropTimesAfter(wall_now + options_.max_future);
-    (*task)->growth = metadata->growth;
+    (*task)->SetGrowth(metadata->growth);
   }
   if (HasGrownFor(**task)) {
     NoteGrowth(**task, log.end);
@@ -335,12 +314,9 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
                                                               const LogState& log, Uncommitted uncommitted,
                                                               absl::Time wall_now) {
   std::unique_ptr<Task> kept = kept_.Take({flow_.number, partition});
-  auto task = std::make_unique<Task>();
-  task->id = {flow_.number, partition};
-  task->flow = &flow_;
-  task->in_group = committed.offset;
-  task->log_end = log.end;
-  if (kept != nullptr) task->counts = kept->counts;
+  auto task = std::make_unique<Task>(TopicPartition{flow_.number, partition}, &flow_);
+  task->SetLog(committed.offset, log.end);
+  if (kept != nullptr) task->ContinueCounts(*kept);
   const std::string name = task->Name();
 
   if (committed.offset < 0) {
@@ -353,7 +329,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     StartEmpty(*task, latest ? log.end : log.start);
     return task;
   }
-  task->committed = committed.offset;
+  task->SetCommitted(committed.offset);
   auto fail = [&](std::string problem) {
     FailPartition(*task, std::move(problem));
     return std::move(task);
@@ -368,8 +344,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
                                log.start, " with kafka-consumer-groups.sh --reset-offsets"));
     }
     spdlog::warn("{}: skipping them", unread);
-    task->unread_deleted = log.start - committed.offset;
-    task->committed = log.start;
+    task->SkipDeleted(log.start);
   }
   if (log.end < committed.offset) {
     return fail(absl::StrCat(
@@ -383,7 +358,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     spdlog::warn("{}: another program committed offset {}: starting there with an empty filter", name,
                  committed.offset);
     kept.reset();
-    StartEmpty(*task, task->committed);
+    StartEmpty(*task, task->committed());
     return task;
   }
   if (!metadata.ok()) return metadata.status();
@@ -398,28 +373,29 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
         name, committed.offset, absl::FormatTime(absl::RFC3339_sec, stated, absl::UTCTimeZone()),
         absl::FormatDuration(options_.max_future), metadata->restart);
   }
-  task->time_at_committed =
+  const absl::Time time_at_committed =
       metadata->committed_time == absl::InfinitePast() ? absl::InfiniteFuture() : metadata->committed_time;
-  // Earlier versions did not write it.
-  task->judged_by = metadata->wall_time == absl::InfinitePast()
-                        ? task->time_at_committed
-                        : std::max(metadata->wall_time, metadata->committed_time);
+  // Earlier versions did not write when it was judged.
+  task->SetTimes(time_at_committed, metadata->wall_time == absl::InfinitePast()
+                                        ? time_at_committed
+                                        : std::max(metadata->wall_time, metadata->committed_time));
   // A kept filter that is at the committed offset must have the same record before it.
   const auto is_of_same_log = [&](const Task& each) {
-    return metadata->record_before < 0 || metadata->record_before >= each.filter_end ||
-           each.mark.offset < 0 ||
-           (each.mark.offset == metadata->record_before && each.mark.hash == metadata->record_before_hash);
+    return metadata->record_before < 0 || metadata->record_before >= each.filter_end() ||
+           each.mark().offset < 0 ||
+           (each.mark().offset == metadata->record_before &&
+            each.mark().hash == metadata->record_before_hash);
   };
   RestoreFacts facts;
   facts.metadata = *metadata;
-  facts.committed = task->committed;
+  facts.committed = task->committed();
   facts.log_start = log.start;
   facts.horizon = options_.stage.horizon;
   facts.routes = options_.routes;
   facts.times = log.times;
-  if (kept != nullptr && kept->origin == metadata->origin && is_of_same_log(*kept) &&
-      (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
-    facts.kept = kept->filter_end;
+  if (kept != nullptr && kept->origin() == metadata->origin && is_of_same_log(*kept) &&
+      (kept->mark().offset < 0 ? kept->filter_end() : kept->mark().offset) >= log.start) {
+    facts.kept = kept->filter_end();
   }
   const std::optional<SnapshotId> snapshot = SnapshotId::Parse(metadata->snapshot);
   if (flow_.snapshots != nullptr && snapshot && !refused_.contains(metadata->snapshot)) {
@@ -427,16 +403,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   }
   const RestorePlan plan = PlanRestore(facts);
   if (plan.source == RestoreSource::kKept) {
-    kept->committed = kept->in_group = committed.offset;
-    kept->log_end = log.end;
-    kept->time_at_committed = task->time_at_committed;
-    kept->judged_by = task->judged_by;
-    kept->restore = RestoreProgress(kept->filter_end, committed.offset);
-    kept->snapshot = snapshot;
-    kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;
-    // Reads the record before F once more, to see that this is still the same log.
-    kept->next = kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset;
-    if (kept->phase == Phase::kRestoring && kept->next >= kept->committed) kept->phase = Phase::kActive;
+    kept->ComeBack(*task, committed.offset, snapshot);
     kept->TakeHistory(*metadata, log.start);
     return kept;
   }

@@ -114,7 +114,7 @@ class Assigner {
   // policy is to fail the partition.
   bool AcceptShortHistory(Task& task, const std::string& missing, const std::string& remedy) const;
   void StartEmpty(Task& task, int64_t origin);
-  bool OpenFilter(Task& task, RestartPoint start);
+  void OpenFilter(Task& task, RestartPoint start);
   // Drops one filter that is kept since then, or longer. False if there is none.
   bool GiveUpKept(absl::Time since = absl::InfiniteFuture());
 

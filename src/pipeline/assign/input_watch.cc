@@ -105,8 +105,8 @@ void InputWatch::EndDenial(int32_t flow) {
 void InputWatch::TryDenied() {
   for (const auto& [flow, why] : denied_) {
     for (Task* task : TasksOf(flows_.at(flow))) {
-      const bool is_read = task->phase == Phase::kActive || task->phase == Phase::kRestoring;
-      if (is_read && !task->paused && !task->pace.waits() && !task->pace.peek) source_.Seek(*task);
+      const bool is_read = task->phase() == Phase::kActive || task->phase() == Phase::kRestoring;
+      if (is_read && !task->paused() && !task->pace().waits() && !task->pace().peek) source_.Seek(*task);
     }
   }
 }
@@ -127,10 +127,10 @@ void InputWatch::LookForOtherTopics(const std::vector<Seen>& seen) {
   std::vector<std::string> inputs;
   for (const Seen& each : seen) {
     const auto with_id = std::find_if(each.tasks.begin(), each.tasks.end(),
-                                      [](const Task* task) { return !task->topic_id.empty(); });
+                                      [](const Task* task) { return !task->topic_id().empty(); });
     if (with_id == each.tasks.end()) continue;
     inputs.push_back(each.flow.options.input);
-    judged[inputs.back()] = {&each, (*with_id)->topic_id};
+    judged[inputs.back()] = {&each, (*with_id)->topic_id()};
   }
   if (inputs.empty()) return;
   const std::map<std::string, std::string> ids = cluster_.TopicIds(inputs);
@@ -143,10 +143,10 @@ void InputWatch::LookForOtherTopics(const std::vector<Seen>& seen) {
 
 void InputWatch::StopOnOtherTopic(const Seen& seen, const std::string& id) {
   for (Task* task : seen.tasks) {
-    if (task->phase == Phase::kFailed || !IsOfAnotherTopic(task->topic_id, id)) continue;
-    std::string why = RecreatedUnread(task->Name(), task->next);
+    if (task->phase() == Phase::kFailed || !IsOfAnotherTopic(task->topic_id(), id)) continue;
+    std::string why = RecreatedUnread(task->Name(), task->next());
     if (task->in_transaction()) {
-      task->stop_before_next = std::move(why);  // what was judged was read, of either topic
+      task->StopBeforeNext(std::move(why));  // what was judged was read, of either topic
       continue;
     }
     FailPartition(*task, std::move(why));
@@ -159,14 +159,14 @@ void InputWatch::NoteGrowth(const Seen& seen) {
   assigner.SetPartitions(seen.partitions);
   std::vector<int32_t> grown;
   for (const Task* task : seen.tasks) {
-    if (assigner.HasGrownFor(*task)) grown.push_back(task->id.partition);
+    if (assigner.HasGrownFor(*task)) grown.push_back(task->id().partition);
   }
   if (grown.empty()) return;
   const std::string& input = seen.flow.options.input;
   const auto logs = std::move(cluster_.AskLogs({{input, std::move(grown)}}).at(input));
   if (!logs.ok()) return;  // at the next look
   for (Task* task : seen.tasks) {
-    const auto log = logs->find(task->id.partition);
+    const auto log = logs->find(task->id().partition);
     if (log != logs->end()) assigner.NoteGrowth(*task, log->second.end);
   }
 }

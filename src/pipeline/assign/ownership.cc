@@ -51,7 +51,7 @@ void Ownership::Assign(const std::vector<TopicPartition>& partitions) {
   if (prepared.ok()) {
     for (const TopicPartition& partition : partitions) {
       const Task* task = Find(tasks_, partition);
-      if (task != nullptr && task->phase != Phase::kFailed) assigned.push_back(task);
+      if (task != nullptr && task->phase() != Phase::kFailed) assigned.push_back(task);
     }
   }
   source_.Assign(assigned);
@@ -86,7 +86,7 @@ void Ownership::Release(const std::vector<TopicPartition>& partitions) {
     if (found == tasks_.end()) continue;
     snapshots_.Drop(*found->second);
     held_.Release(*found->second);
-    if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second), state_.clock.Steady());
+    if (found->second->phase() != Phase::kFailed) kept_.Put(std::move(found->second), state_.clock.Steady());
     tasks_.erase(found);
   }
   // A lane without partitions before the next assignment is not at their end.
@@ -124,7 +124,7 @@ absl::Status Ownership::Prepare(const std::vector<TopicPartition>& partitions) {
     // Of a topic whose filters had no memory nothing is committed yet.
     const bool has_begun =
         HasBegun(topic.committed) || std::any_of(fresh.begin(), fresh.end(), [&](auto* task) {
-          return task->flow == topic.flow && task->phase != Phase::kFailed;
+          return task->flow() == topic.flow && task->phase() != Phase::kFailed;
         });
     if (topic.problem.ok() && has_begun) AssignerOf(*topic.flow).SetBegun();
   }
@@ -143,11 +143,11 @@ absl::Status Ownership::Prepare(AssignedTopic& topic, std::vector<Task*>& fresh)
     if (!task.ok()) return task.status();
     if (there.offset < 0 && why == Uncommitted::kNew) ++topic.new_partitions;
     prepared.push_back(task->get());
-    tasks_[prepared.back()->id] = *std::move(task);
+    tasks_[prepared.back()->id()] = *std::move(task);
   }
   if (absl::Status restored = AwaitTotals(prepared); !restored.ok()) return restored;
   std::copy_if(prepared.begin(), prepared.end(), std::back_inserter(fresh), [&](const Task* task) {
-    return Assigner::NeedsFirstCommit(*task, topic.committed[static_cast<size_t>(task->id.partition)]);
+    return Assigner::NeedsFirstCommit(*task, topic.committed[static_cast<size_t>(task->id().partition)]);
   });
   return absl::OkStatus();
 }
@@ -181,9 +181,7 @@ absl::Status Ownership::FailFlow(const AssignedTopic& topic, const absl::Status&
   for (const int32_t partition : topic.partitions) {
     std::unique_ptr<Task>& task = tasks_[{flow.number, partition}];
     if (task == nullptr) {
-      task = std::make_unique<Task>();
-      task->id = {flow.number, partition};
-      task->flow = &flow;
+      task = std::make_unique<Task>(TopicPartition{flow.number, partition}, &flow);
     }
     task->Fail(absl::StrCat(flow.options.input, " is not read: ", why.message()));
   }
@@ -224,10 +222,10 @@ void Ownership::GiveUpForMemory() {
 void Ownership::SayLackOfMemory() const {
   std::vector<const Task*> lacking;
   for (const auto& [id, task] : tasks_) {
-    if (task->lacks_memory) lacking.push_back(task.get());
+    if (task->lacks_memory()) lacking.push_back(task.get());
   }
   if (lacking.empty()) return;
-  spdlog::error("lane {}: {}{}", state_.lane, lacking[0]->problem,
+  spdlog::error("lane {}: {}{}", state_.lane, lacking[0]->problem(),
                 lacking.size() == 1 ? "" : absl::StrCat(" (and ", lacking.size() - 1, " more partitions)"));
 }
 
@@ -237,7 +235,7 @@ void Ownership::LookForMemory() {
   next_memory_look_ = now + kLookForMemoryEvery;
   std::map<const Flow*, int64_t> lacking_of;
   for (const auto& [id, task] : tasks_) {
-    if (task->lacks_memory) ++lacking_of[task->flow];
+    if (task->lacks_memory()) ++lacking_of[task->flow()];
   }
   int64_t lacking = 0;
   for (const auto& [flow, partitions] : lacking_of) {
@@ -262,7 +260,7 @@ absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(const AssignedTopic&
 
 absl::Status Ownership::AwaitTotals(const std::vector<Task*>& partitions) {
   if (partitions.empty()) return absl::OkStatus();
-  const TopicPartition first = partitions.front()->id;
+  const TopicPartition first = partitions.front()->id();
   const absl::Status restored = state_.Await([&] {
     return RestoreTotals(partitions, cluster_, state_.clock,
                          [&] { return GoOnLoading(first, "counter state"); });
@@ -299,55 +297,55 @@ void Ownership::Rebuild(Task& task) {
       "{}: the log is not the one that the filter was built from (truncated or recreated): rebuilding the "
       "filter",
       task.Name());
-  if (task.snapshot) AssignerOf(*task.flow).Refuse(*task.snapshot);
+  if (task.snapshot()) AssignerOf(*task.flow()).Refuse(*task.snapshot());
   PrepareAgain(task);
 }
 
 void Ownership::LoseUnread(Task& task, const std::string& why) {
   held_.Release(task);
   // Below the committed offset the history is short, and no record was lost unread.
-  const bool is_history = task.phase == Phase::kChecking || task.phase == Phase::kRestoring;
-  if (is_history || task.flow->options.on_unread_deleted == OnUnreadDeleted::kContinue) {
-    spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, task.next);
+  const bool is_history = task.phase() == Phase::kChecking || task.phase() == Phase::kRestoring;
+  if (is_history || task.flow()->options.on_unread_deleted == OnUnreadDeleted::kContinue) {
+    spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, task.next());
     // The records before it must be committed before the partition starts over.
     transactions_.End(/*may_commit=*/true);
     PrepareAgain(task);
-    if (task.phase != Phase::kFailed) source_.Reassign(task, tasks_);
+    if (task.phase() != Phase::kFailed) source_.Reassign(task, tasks_);
     return;
   }
   FailPartition(
       task,
-      absl::StrCat(why, ": offset ", task.next,
+      absl::StrCat(why, ": offset ", task.next(),
                    " is not in the log any more: records were deleted unread, or the topic was recreated; "
                    "restart to see which, reset the group's offsets, or set on_unread_deleted to continue"));
 }
 
 void Ownership::PrepareAgain(Task& task) {
   snapshots_.Drop(task);
-  task.filter.reset();  // its memory goes back before the new one asks for some
+  task.DropFilter();  // its memory goes back before the new one asks for some
   std::vector<AssignedTopic> topics(1);
   AssignedTopic& topic = topics.front();
-  topic.flow = task.flow;
-  topic.partitions = {task.id.partition};
-  topic.all_partitions = task.id.partition + 1;
+  topic.flow = task.flow();
+  topic.partitions = {task.id().partition};
+  topic.all_partitions = task.id().partition + 1;
   topic.has_begun = true;  // by the scope that it has
   absl::Status asked = AssignmentQuestions(state_, cluster_).Ask(topics, AssignmentQuestions::None());
   if (asked.ok()) asked = topic.problem;
   if (asked.ok()) {
     AskLogTimes(topics);
-    AssignerOf(*task.flow).SetTopicId(topic.topic_id);
-    auto prepared = PrepareOne(topic, task.id.partition, Uncommitted::kRecreated);
+    AssignerOf(*task.flow()).SetTopicId(topic.topic_id);
+    auto prepared = PrepareOne(topic, task.id().partition, Uncommitted::kRecreated);
     asked = prepared.status();
     if (asked.ok()) {
-      (*prepared)->counts = task.counts;
-      (*prepared)->unread_deleted += task.unread_deleted;
+      (*prepared)->ContinueCounts(task);
+      (*prepared)->AddUnreadDeleted(task.unread_deleted());
       task = std::move(**prepared);
       asked = AwaitTotals({&task});
     }
   }
   if (asked.ok()) {
-    if (task.lacks_memory) SayLackOfMemory();
-    if (task.phase != Phase::kFailed) source_.Seek(task);
+    if (task.lacks_memory()) SayLackOfMemory();
+    if (task.phase() != Phase::kFailed) source_.Seek(task);
     return;
   }
   if (!absl::IsCancelled(asked) && flows_.size() == 1) state_.fatal = asked;

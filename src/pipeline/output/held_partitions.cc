@@ -6,7 +6,6 @@
 #include <map>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace lethe {
@@ -24,9 +23,9 @@ constexpr size_t kMostKeeping = 32;
 
 bool HeldPartitions::HasOutput(Task& task) {
   LaneFlow& flow = flows_.Of(task);
-  const int32_t id = task.id.partition;
+  const int32_t id = task.id().partition;
   if (id < flow.output_partitions) return true;
-  const auto count = sink_.CountPartitions(task.id.flow);
+  const auto count = sink_.CountPartitions(task.id().flow);
   // Without an answer of the broker the transaction shows it.
   if (!count.ok() && !absl::IsNotFound(count.status())) return true;
   flow.output_partitions = count.value_or(0);
@@ -41,11 +40,7 @@ bool HeldPartitions::HasOutput(Task& task) {
 }
 
 void HeldPartitions::Hold(Task& task, const std::string& why) {
-  const bool is_new = !absl::StrContains(task.last_held, why);
-  task.phase = Phase::kHeld;
-  task.problem = absl::StrCat(task.Name(), " is held at offset ", task.next, ": ", why);
-  if (is_new) spdlog::error("{}", task.problem);
-  task.last_held = task.problem;
+  if (task.Hold(why)) spdlog::error("{}", task.problem());
   source_.SetPaused(task, true);
   next_look_ = clock_.Steady() + kLookEvery;
 }
@@ -57,20 +52,20 @@ void HeldPartitions::AwaitOutput(Task& task, const std::string& why) {
 
 void HeldPartitions::AwaitSchema(Task& task, const SchemaKey& key, RecordRun records) {
   const absl::Time now = clock_.Steady();
-  task.schema_wait.Begin(key, now);
+  task.schema_wait().Begin(key, now);
   schema_soon_ = now + kSchemaSoon;
   flows_.Of(task).expected.Add(records);
   // To fetch the records again takes up to half a second. The pace has set aside some that come behind these.
-  const bool may_keep = keeping_.size() < kMostKeeping && !task.pace.peek && !task.pace.waits();
-  task.pace = {};  // what it has set aside is dropped at the seek
+  const bool may_keep = keeping_.size() < kMostKeeping && !task.pace().peek && !task.pace().waits();
+  task.pace() = {};  // what it has set aside is dropped at the seek
   if (!may_keep) return source_.SetPaused(task, true);
-  keeping_.insert(task.id);
+  keeping_.insert(task.id());
   source_.SetAside(task, records);
   source_.Wait(task);
 }
 
 void HeldPartitions::Keep(const Task& task, RecordRun records) {
-  if (!keeping_.contains(task.id)) return;  // it is sought
+  if (!keeping_.contains(task.id())) return;  // it is sought
   flows_.Of(task).expected.Add(records);
   source_.SetAside(task, records);
 }
@@ -82,9 +77,9 @@ void HeldPartitions::LookForSchemas(const Tasks& tasks) {
   answers_ = schemas_->answers();
   schema_soon_ = absl::InfinitePast();
   for (const auto& [id, task] : tasks) {
-    if (!task->schema_wait.is_on()) continue;
-    if (schemas_->Find(task->schema_wait.key()).state == SchemaLookup::State::kWaiting) {
-      schema_soon_ = std::max(schema_soon_, task->schema_wait.since() + kSchemaSoon);
+    if (!task->schema_wait().is_on()) continue;
+    if (schemas_->Find(task->schema_wait().key()).state == SchemaLookup::State::kWaiting) {
+      schema_soon_ = std::max(schema_soon_, task->schema_wait().since() + kSchemaSoon);
       continue;
     }
     const bool keeps = keeping_.contains(id);
@@ -99,7 +94,7 @@ void HeldPartitions::Look(const Tasks& tasks) {
   next_look_ = absl::InfiniteFuture();
   std::map<int32_t, absl::StatusOr<int32_t>> counts;  // by flow
   for (auto& [id, task] : tasks) {
-    if (task->phase != Phase::kHeld) continue;
+    if (task->phase() != Phase::kHeld) continue;
     auto asked = counts.find(id.flow);
     if (asked == counts.end()) asked = counts.emplace(id.flow, sink_.CountPartitions(id.flow)).first;
     const absl::StatusOr<int32_t>& count = asked->second;
@@ -108,20 +103,18 @@ void HeldPartitions::Look(const Tasks& tasks) {
       continue;
     }
     flows_.Of(*task).output_partitions = *count;
-    spdlog::info("{}: resumed at offset {}: the output has its partition", task->Name(), task->next);
+    spdlog::info("{}: resumed at offset {}: the output has its partition", task->Name(), task->next());
     Release(*task);
     source_.Seek(*task);
   }
 }
 
 void HeldPartitions::Release(Task& task) {
-  if (task.paused) source_.SetPaused(task, false);
-  task.pace = {};
-  task.schema_wait.End(clock_.Steady());
-  keeping_.erase(task.id);
-  if (task.phase != Phase::kHeld) return;
-  task.phase = Phase::kActive;
-  task.problem.clear();
+  if (task.paused()) source_.SetPaused(task, false);
+  task.pace() = {};
+  task.schema_wait().End(clock_.Steady());
+  keeping_.erase(task.id());
+  task.Resume();
 }
 
 }  // namespace lethe

@@ -50,7 +50,7 @@ class LaneFlows {
   explicit LaneFlows(const Workplace& place) : place_(place) {}
 
   LaneFlow& Of(const Task& task) {
-    return flows_.try_emplace(task.id.flow, *task.flow, place_).first->second;
+    return flows_.try_emplace(task.id().flow, *task.flow(), place_).first->second;
   }
   // Null: no partition of its topic has needed it.
   LaneFlow* Find(int32_t number) {

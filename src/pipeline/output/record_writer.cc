@@ -49,9 +49,9 @@ std::optional<std::string> RecordWriter::WhyStop(const Task& task, const InputRe
 absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
   const Undeliverable* known = task.UndeliverableAt(record.input->offset);
   const Disposition disposition = DispositionOf(record, known);
-  ++(task.open_counts.*disposition.kind_count);
+  ++(task.open_counts().*disposition.kind_count);
   if (disposition.action == Action::kFail) return absl::InternalError("the partition stops in front of it");
-  ++(task.open_counts.*disposition.action_count);
+  ++(task.open_counts().*disposition.action_count);
   if (known != nullptr) SayUndeliverable(task, record, *known, disposition.action);
   if (disposition.action == Action::kDivert) {
     const absl::string_view reason = disposition.reason.empty() ? record.reason : disposition.reason;
@@ -77,7 +77,7 @@ void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record
 Router::Original RecordWriter::OriginalOf(const Task& task, const InputRecord& input) {
   headers_.clear();
   if (input.headers != nullptr) input.headers->AppendTo(headers_);
-  return router_.OriginalOf({task.id.partition, input.offset}, headers_);
+  return router_.OriginalOf({task.id().partition, input.offset}, headers_);
 }
 
 absl::Status RecordWriter::Copy(const InputRecord& input, Target::Kind to, int32_t partition,
@@ -89,7 +89,7 @@ absl::Status RecordWriter::Copy(const InputRecord& input, Target::Kind to, int32
 
 absl::Status RecordWriter::Pass(const Task& task, const JudgedRecord& record, absl::string_view tag) {
   const InputRecord& input = *record.input;
-  const RecordPlace place = {task.id, input.offset};
+  const RecordPlace place = {task.id(), input.offset};
   const Router::Original original = OriginalOf(task, input);
   if (options_.policies.on_duplicate == Action::kTag) {
     // One that the record came with, from another lethe, say, is not this one's verdict.
@@ -102,7 +102,7 @@ absl::Status RecordWriter::Pass(const Task& task, const JudgedRecord& record, ab
   }
   const bool is_merged = !options_.merged.empty();
   const auto from = RoutedFromHeaders(
-      {task.id.partition, input.offset, is_merged ? absl::string_view(options_.input) : ""});
+      {task.id().partition, input.offset, is_merged ? absl::string_view(options_.input) : ""});
   for (const AddedHeader& header : from) headers_.push_back({header.name, header.value});
   return Copy(input, Target::Kind::kOutput, *record.route, place);
 }
@@ -119,14 +119,14 @@ absl::Status RecordWriter::Divert(const Task& task, const JudgedRecord& record, 
                                    {"lethe.partition", partition},
                                    {"lethe.offset", offset}});
   return Copy(input, Target::Kind::kDivert, original.place.partition,
-              {task.id, input.offset, /*diverted=*/true, copied});
+              {task.id(), input.offset, /*diverted=*/true, copied});
 }
 
 absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
   for (const CounterChange& change : record.changes) {
     const CounterOptions& counter = options_.counters[change.counter];
     const int64_t most = flow_.topics.counter_max_bytes[change.counter] - kRecordOverhead;
-    CounterSums& sums = task.sums[change.counter];
+    CounterSums& sums = task.sums()[change.counter];
     int64_t RecordCounts::*count = &RecordCounts::malformed_delta;
     std::string why;
     if (!change.countable) {
@@ -151,7 +151,7 @@ absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
                   : absl::StrCat("with ", change.delta, " more, its key's total leaves 64 bits");
       }
     }
-    ++(task.open_counts.*count);
+    ++(task.open_counts().*count);
     if (why.empty()) continue;
     if (auto left = LeaveUncounted(task, record, change.counter, why); !left.ok()) return left;
   }
@@ -161,7 +161,7 @@ absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
 absl::Status RecordWriter::LeaveUncounted(Task& task, const JudgedRecord& record, size_t counter,
                                           absl::string_view why) {
   const int64_t offset = record.input->offset;
-  const bool divert = DisposeUncountable(task.uncopied.contains(offset), policies()) == Action::kDivert;
+  const bool divert = DisposeUncountable(task.IsUncopied(offset), policies()) == Action::kDivert;
   const std::string reason = absl::StrCat("counter ", options_.counters[counter].name, ": ", why);
   if (const auto like_it = uncounted_.Next(clock_.Steady())) {
     spdlog::warn("{}: written, and not counted: {}{}{}", Name(task, *record.input), reason,
@@ -171,7 +171,7 @@ absl::Status RecordWriter::LeaveUncounted(Task& task, const JudgedRecord& record
 }
 
 absl::Status RecordWriter::ProduceSums(Task& task) {
-  for (size_t counter = 0; counter < task.sums.size(); ++counter) {
+  for (size_t counter = 0; counter < task.sums().size(); ++counter) {
     if (absl::Status produced = ProduceSums(task, counter); !produced.ok()) return produced;
   }
   return absl::OkStatus();
@@ -180,16 +180,17 @@ absl::Status RecordWriter::ProduceSums(Task& task) {
 absl::Status RecordWriter::ProduceSums(Task& task, size_t counter) {
   const CounterOptions& options = options_.counters[counter];
   const Target target = {Target::Kind::kCounter, counter, flow_.number};
-  for (const auto& [key, sum] : task.sums[counter].changed()) {
+  for (const auto& [key, sum] : task.sums()[counter].changed()) {
     absl::Status produced;
     if (options.mode == CounterMode::kTotal) {
-      const CounterTotal total = {options.name, options_.origin(), task.id.partition, key, sum, task.next};
+      const CounterTotal total = {options.name, options_.origin(), task.id().partition, key,
+                                  sum,          task.next()};
       const std::string text = total.RecordValue();
       const std::string place = total.RecordKey();
-      produced = sink_.Write({target, task.id.partition, place, text});
+      produced = sink_.Write({target, task.id().partition, place, text});
     } else {
       const std::string text = absl::StrCat(sum);
-      const std::string partition = absl::StrCat(task.id.partition);
+      const std::string partition = absl::StrCat(task.id().partition);
       const HeaderView headers[] = {{"lethe.counter", options.name},
                                     {"lethe.topic", options_.origin()},
                                     {"lethe.partition", partition}};

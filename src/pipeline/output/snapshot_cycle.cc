@@ -14,8 +14,9 @@ constexpr absl::Duration kAgainAfter = absl::Milliseconds(500);
 void SnapshotCycle::Name(const std::vector<Task*>& partitions) {
   for (Task* task : partitions) {
     // It was written before this commit, so it holds no id from behind the committed offset.
-    if (task->taking != nullptr && task->taking->state == SnapshotTaking::State::kDone) {
-      task->naming = task->taking->id;
+    if (task->snapshots().taking != nullptr &&
+        task->snapshots().taking->state == SnapshotTaking::State::kDone) {
+      task->snapshots().naming = task->snapshots().taking->id;
     }
   }
 }
@@ -24,52 +25,53 @@ void SnapshotCycle::Take(const Tasks& tasks) {
   const absl::Time now = clock_.Steady();
   Task* next = nullptr;  // that has been due for the longest: the thread may have more to do than it can
   for (const auto& [id, task] : tasks) {
-    Snapshots* const snapshots = task->flow->snapshots.get();
+    Snapshots* const snapshots = task->flow()->snapshots.get();
     if (snapshots == nullptr) continue;
-    if (task->naming) {
-      snapshots->Named(id.partition, *task->naming, std::exchange(task->snapshot, task->naming),
-                       !std::exchange(task->has_named, true));
-      task->naming.reset();
-      task->taking.reset();
-    } else if (task->taking != nullptr) {
-      const SnapshotTaking::State state = task->taking->state;
-      if (state == SnapshotTaking::State::kShapeChanged) task->next_snapshot = now + kAgainAfter;
+    if (task->snapshots().naming) {
+      snapshots->Named(id.partition, *task->snapshots().naming,
+                       std::exchange(task->snapshots().named, task->snapshots().naming),
+                       !std::exchange(task->snapshots().has_named, true));
+      task->snapshots().naming.reset();
+      task->snapshots().taking.reset();
+    } else if (task->snapshots().taking != nullptr) {
+      const SnapshotTaking::State state = task->snapshots().taking->state;
+      if (state == SnapshotTaking::State::kShapeChanged) task->snapshots().next = now + kAgainAfter;
       if (state == SnapshotTaking::State::kShapeChanged || state == SnapshotTaking::State::kFailed) {
-        task->taking.reset();
+        task->snapshots().taking.reset();
       }
     }
-    if (task->next_snapshot == absl::InfinitePast()) task->next_snapshot = now + snapshots->every();
-    const bool is_due =
-        task->taking == nullptr && task->phase == Phase::kActive && now >= task->next_snapshot;
+    if (task->snapshots().next == absl::InfinitePast()) task->snapshots().next = now + snapshots->every();
+    const bool is_due = task->snapshots().taking == nullptr && task->phase() == Phase::kActive &&
+                        now >= task->snapshots().next;
     // Before the first record there is no mark to recognize the log by.
-    if (!is_due || task->committed_mark.offset < 0) continue;
-    if (next == nullptr || task->next_snapshot < next->next_snapshot) next = task.get();
+    if (!is_due || task->committed_mark().offset < 0) continue;
+    if (next == nullptr || task->snapshots().next < next->snapshots().next) next = task.get();
   }
-  if (next != nullptr && next->flow->snapshots->idle()) Begin(*next);
+  if (next != nullptr && next->flow()->snapshots->idle()) Begin(*next);
 }
 
 void SnapshotCycle::Begin(Task& task) {
-  const Flow& flow = *task.flow;
-  task.next_snapshot = clock_.Steady() + flow.snapshots->every();
+  const Flow& flow = *task.flow();
+  task.snapshots().next = clock_.Steady() + flow.snapshots->every();
   auto taking = std::make_shared<SnapshotTaking>();
-  taking->partition = task.id.partition;
-  taking->id = flow.snapshots->NewId(task.committed);
-  auto image = task.filter->BeginSnapshot(
-      {.topic = flow.options.input, .partition = task.id.partition, .id_fingerprint = flow.id_fingerprint},
+  taking->partition = task.id().partition;
+  taking->id = flow.snapshots->NewId(task.committed());
+  auto image = task.filter()->BeginSnapshot(
+      {.topic = flow.options.input, .partition = task.id().partition, .id_fingerprint = flow.id_fingerprint},
       task.PointOf(taking->id));
   if (!image.ok()) {
-    flow.snapshots->Failed(task.id.partition, image.status());
+    flow.snapshots->Failed(task.id().partition, image.status());
     return;
   }
   taking->image = *std::move(image);
-  task.taking = taking;
+  task.snapshots().taking = taking;
   flow.snapshots->Take(std::move(taking));
 }
 
 void SnapshotCycle::Drop(Task& task) {
-  if (task.taking != nullptr) task.flow->snapshots->Drop(*task.taking);
-  task.taking.reset();
-  task.naming.reset();
+  if (task.snapshots().taking != nullptr) task.flow()->snapshots->Drop(*task.snapshots().taking);
+  task.snapshots().taking.reset();
+  task.snapshots().naming.reset();
 }
 
 }  // namespace lethe

@@ -32,8 +32,9 @@ constexpr absl::Duration kPatienceWithStopped = absl::Seconds(10);
 constexpr int kIntervals = 3;
 
 absl::Time FloorOf(const Task& task) {
-  const absl::Time stream_time = task.filter == nullptr ? absl::InfinitePast() : task.filter->stream_time();
-  return std::max(task.pace.floor, stream_time);
+  const absl::Time stream_time =
+      task.filter() == nullptr ? absl::InfinitePast() : task.filter()->stream_time();
+  return std::max(task.pace().floor, stream_time);
 }
 
 bool IsWrong(const Pace::Peek& peek) { return peek.lower > 0 && peek.lower * 2 >= peek.seen; }
@@ -110,7 +111,7 @@ void SourcePace::ForEachTask(const See& see) const {
 }
 
 RecordRun SourcePace::Admit(Task& task, RecordRun run) {
-  Pace& pace = task.pace;
+  Pace& pace = task.pace();
   if (pace.waits()) {
     source_.SetAside(task, run);
     return {};
@@ -138,16 +139,16 @@ RecordRun SourcePace::Admit(Task& task, RecordRun run) {
 }
 
 bool SourcePace::ReachEnd(Task& task, const InputRecord& at) {
-  if (!task.pace.peek && !task.pace.waits()) return false;
+  if (!task.pace().peek && !task.pace().waits()) return false;
   source_.SetAside(task, {&at, 1});
-  if (task.pace.peek) Decide(task);
+  if (task.pace().peek) Decide(task);
   return true;
 }
 
 bool SourcePace::MeetUnreadable(Task& task) {
   // The reader meets it again.
-  if (task.pace.peek) Decide(task);
-  return task.pace.waits() || source_.IsStale(task);
+  if (task.pace().peek) Decide(task);
+  return task.pace().waits() || source_.IsStale(task);
 }
 
 bool SourcePace::LookAt(Pace::Peek& peek, RecordRun run, absl::Time now) const {
@@ -166,22 +167,22 @@ bool SourcePace::LookAt(Pace::Peek& peek, RecordRun run, absl::Time now) const {
 }
 
 void SourcePace::Decide(Task& task) {
-  const Pace::Peek peek = *std::exchange(task.pace.peek, std::nullopt);
+  const Pace::Peek peek = *std::exchange(task.pace().peek, std::nullopt);
   if (IsWrong(peek)) {
-    task.pace.wrong_time_at = peek.offset;
+    task.pace().wrong_time_at = peek.offset;
     return source_.TakeBack(task);
   }
-  task.pace.waits_at = peek.time;
-  task.pace.floor = peek.floor;
-  task.pace.look_again =
+  task.pace().waits_at = peek.time;
+  task.pace().floor = peek.floor;
+  task.pace().look_again =
       peek.seen >= kBehind ? absl::InfiniteFuture() : state_.clock.Steady() + kLookAgainAfter;
   source_.Wait(task);
 }
 
 void SourcePace::Resume(Task& task) {
-  task.pace.waits_at = absl::InfinitePast();
-  task.pace.look_again = absl::InfiniteFuture();
-  if (task.phase != Phase::kActive) return;
+  task.pace().waits_at = absl::InfinitePast();
+  task.pace().look_again = absl::InfiniteFuture();
+  if (task.phase() != Phase::kActive) return;
   source_.TakeBack(task);
 }
 
@@ -190,14 +191,15 @@ SourcePace::Looked SourcePace::Look() {
   const absl::Time now = state_.clock.Steady();
   Looked looked;
   ForEachTask([&](Task& task) {
-    if (!task.pace.waits()) {
-      looked.is_any_read = looked.is_any_read || (task.phase == Phase::kActive && !IsAtEnd(task, now));
+    if (!task.pace().waits()) {
+      looked.is_any_read = looked.is_any_read || (task.phase() == Phase::kActive && !IsAtEnd(task, now));
       return;
     }
     const absl::Time limit = LimitOf(task);
     // Half a lead at least, so that it is worth fetching.
-    const bool may_go_on = limit == absl::InfiniteFuture() || task.pace.waits_at <= limit - options_.lead / 2;
-    if (may_go_on || now >= task.pace.look_again) {
+    const bool may_go_on =
+        limit == absl::InfiniteFuture() || task.pace().waits_at <= limit - options_.lead / 2;
+    if (may_go_on || now >= task.pace().look_again) {
       Resume(task);
       looked.is_any_read = true;
     } else {
@@ -210,7 +212,7 @@ SourcePace::Looked SourcePace::Look() {
     std::map<TopicPartition, SourceState> committed;
     ForEachTask([&](Task& task) {
       // Only what is committed: what others route then comes later in the topic.
-      if (!task.in_transaction()) committed[task.id] = StateOf(task, now);
+      if (!task.in_transaction()) committed[task.id()] = StateOf(task, now);
     });
     sources_->Put(committed, now);
   }
@@ -236,7 +238,7 @@ void SourcePace::Renew() {
       second_ = {partition, state};
     }
   };
-  ForEachTask([&](Task& task) { see(task.id, StateOf(task, now)); });
+  ForEachTask([&](Task& task) { see(task.id(), StateOf(task, now)); });
   if (sources_ == nullptr) return;
   for (const auto& [id, state] : sources_->All(now)) {
     if (!tasks_.contains(id)) see(id, state);
@@ -244,29 +246,29 @@ void SourcePace::Renew() {
 }
 
 absl::Time SourcePace::LimitOf(const Task& task) const {
-  return (slowest_.partition == task.id ? second_ : slowest_).state.floor + options_.lead;
+  return (slowest_.partition == task.id() ? second_ : slowest_).state.floor + options_.lead;
 }
 
 SourceState SourcePace::StateOf(Task& task, absl::Time steady_now) const {
   SourceState state;
-  state.position = task.next;
+  state.position = task.next();
   state.at_end = IsAtEnd(task, steady_now);
   state.floor = FloorOf(task);
   return state;
 }
 
 bool SourcePace::IsAtEnd(Task& task, absl::Time steady_now) const {
-  if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || task.schema_wait.is_on()) {
+  if (task.phase() == Phase::kFailed || task.phase() == Phase::kHeld || task.schema_wait().is_on()) {
     return false;
   }
-  int64_t end = std::max(source_.HighWatermark(task.id), task.log_end);
+  int64_t end = std::max(source_.HighWatermark(task.id()), task.log_end());
   if (sources_ != nullptr) {
-    end = std::max(end, sources_->End(task.id, steady_now).value_or(std::numeric_limits<int64_t>::max()));
+    end = std::max(end, sources_->End(task.id(), steady_now).value_or(std::numeric_limits<int64_t>::max()));
   }
-  if (task.phase == Phase::kActive && std::max(task.next, task.end_of_log) >= end) {
-    task.pace.at_end_until = steady_now + kEndAge;
+  if (task.phase() == Phase::kActive && std::max(task.next(), task.end_of_log()) >= end) {
+    task.pace().at_end_until = steady_now + kEndAge;
   }
-  return steady_now < task.pace.at_end_until;
+  return steady_now < task.pace().at_end_until;
 }
 
 absl::Time SourcePace::TimeOf(const InputRecord& input, absl::Time now) const {
@@ -290,8 +292,8 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
   if (sources_ != nullptr && !sources_->answered()) return;
   stands_for_ += is_read ? step / kPatienceWithReading : step;
   const Task* const own = Find(tasks_, slowest_.partition);
-  const bool is_stopped = own != nullptr && (own->phase == Phase::kFailed || own->phase == Phase::kHeld ||
-                                             own->schema_wait.is_on());
+  const bool is_stopped = own != nullptr && (own->phase() == Phase::kFailed || own->phase() == Phase::kHeld ||
+                                             own->schema_wait().is_on());
   const absl::Duration patience =
       is_stopped ? std::min(options_.source_patience, kPatienceWithStopped) : options_.source_patience;
   // Of another lane only what is committed is seen.
@@ -313,7 +315,7 @@ std::vector<TopicPartition> SourcePace::PassedOver() const {
 }
 
 SourcePace* SourcePaces::Of(const Task& task) {
-  const Flow& flow = *task.flow;
+  const Flow& flow = *task.flow();
   if (!flow.options.routes || flow.options.lead == absl::InfiniteDuration()) return nullptr;
   const auto [found, is_new] = by_flow_.try_emplace(flow.number);
   if (is_new) {

@@ -22,7 +22,7 @@ constexpr int64_t kUsualBytes = 1'048'588;
 int64_t SumsBytes(const Tasks& tasks) {
   int64_t bytes = 0;
   for (const auto& [id, partition] : tasks) {
-    for (const CounterSums& sums : partition->sums) bytes += sums.bytes();
+    for (const CounterSums& sums : partition->sums()) bytes += sums.bytes();
   }
   return bytes;
 }
@@ -100,9 +100,9 @@ absl::Status Transactions::Begin(Task& task) {
     figures_.TransactionBegun(state_.clock.Wall());
   }
   if (task.in_transaction()) return absl::OkStatus();
-  auto begun = task.filter->Begin();
+  auto begun = task.filter()->Begin();
   if (begun.ok()) {
-    task.transaction.emplace(std::move(*begun));
+    task.Begin(*std::move(begun));
   } else {
     state_.fatal = begun.status();
   }
@@ -124,17 +124,15 @@ size_t Transactions::RoomFor(const Task& task, RecordRun run) {
 
 void Transactions::AwaitRoom(Task& task, RecordRun rest) {
   source_.SetAside(task, rest);
-  if (std::exchange(task.awaits_room, true)) return;
+  if (task.SetAwaitsRoom(true)) return;
   source_.Wait(task);
-  awaiting_room_.push_back(task.id);
+  awaiting_room_.push_back(task.id());
 }
 
 absl::Status Transactions::Write(Task& task, const JudgedRun& run) {
   // Before the records are carried out: if one fails, the transaction has tried all of them.
   const InputRecord& last = *run.records.back().input;
-  task.next = last.offset + 1;
-  task.mark = {last.offset, last.Hash(), last.time()};
-  task.points->Note(task.next, task.timed_records, task.filter->stream_time());
+  task.Judged(last);
   carried_out_ += run.records.size();
   figures_.RunJudged(run.oldest_ms, run.records.size());
   LaneFlow& flow = flows_.Of(task);
@@ -147,10 +145,7 @@ absl::Status Transactions::Write(Task& task, const JudgedRun& run) {
 }
 
 void Transactions::PassOver(Task& task, int64_t end) {
-  task.open_counts.unreadable += end - task.next;
-  task.open_counts.dropped += end - task.next;
-  task.next = end;
-  task.points->Note(task.next, task.timed_records, task.filter->stream_time());
+  task.SkipUnreadable(end);
   ++carried_out_;
 }
 
@@ -182,7 +177,7 @@ absl::Status Transactions::CommitStart(std::vector<Task*> fresh) {
     if (absl::Status begun = sink_.Begin(); !begun.ok()) return begun;
     const Outcome outcome = sink_.Commit(Positions(fresh));
     if (outcome == Outcome::kCommitted) {
-      for (Task* task : fresh) task->in_group = task->committed;
+      for (Task* task : fresh) task->StartIsCommitted();
       return absl::OkStatus();
     }
     if (outcome == Outcome::kStopped) {
@@ -198,22 +193,22 @@ absl::Status Transactions::CommitStart(std::vector<Task*> fresh) {
     if (all_flows_.size() > 1) FailDeleted(fresh);
     if (state_.Wait(kAskAgainAfter)) break;
   }
-  for (const Task* task : fresh) tasks_.erase(task->id);
+  for (const Task* task : fresh) tasks_.erase(task->id());
   return absl::AbortedError("the group has moved on before the starting offsets were committed");
 }
 
 void Transactions::FailDeleted(std::vector<Task*>& fresh) {
   std::vector<std::string> topics;
   for (const Task* task : fresh) {
-    if (topics.empty() || topics.back() != task->flow->options.input) {
-      topics.push_back(task->flow->options.input);
+    if (topics.empty() || topics.back() != task->flow()->options.input) {
+      topics.push_back(task->flow()->options.input);
     }
   }
   const auto counts = cluster_.CountPartitions(topics);
   std::erase_if(fresh, [&](Task* task) {
-    const absl::Status& there = counts.at(task->flow->options.input).status();
+    const absl::Status& there = counts.at(task->flow()->options.input).status();
     if (!absl::IsNotFound(there)) return false;
-    task->Fail(absl::StrCat(task->flow->options.input, " is not read: ", there.message()));
+    task->Fail(absl::StrCat(task->flow()->options.input, " is not read: ", there.message()));
     return true;
   });
 }
@@ -250,14 +245,14 @@ void Transactions::RollBack(Outcome outcome) {
   Finish(/*committed=*/false);
   // Only these: retention may have removed the offset of an idle partition.
   const bool has_others = std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& each) {
-    return each.second->phase != Phase::kFailed && !to_blame.contains(each.first.flow);
+    return each.second->phase() != Phase::kFailed && !to_blame.contains(each.first.flow);
   });
   for (Task* task : rolled_back) {
     held_.Forget(*task);
-    if (task->schema_wait.is_on()) held_.Release(*task);  // the records before that are read again
-    if (task->phase == Phase::kFailed) continue;
+    if (task->schema_wait().is_on()) held_.Release(*task);  // the records before that are read again
+    if (task->phase() == Phase::kFailed) continue;
     source_.Seek(*task);
-    const auto blamed = to_blame.find(task->id.flow);
+    const auto blamed = to_blame.find(task->id().flow);
     if (blamed == to_blame.end() || !has_others) continue;
     held_.AwaitOutput(*task, blamed->second);
     pause = absl::ZeroDuration();  // the others go on at once
@@ -270,7 +265,7 @@ Outcome Transactions::Resolve(Outcome known) {
   std::map<int32_t, std::vector<CommittedOffset>> committed;  // by flow
   for (const Task* task : partitions) {
     // The last partition of a flow comes last.
-    committed[task->id.flow].resize(static_cast<size_t>(task->id.partition) + 1);
+    committed[task->id().flow].resize(static_cast<size_t>(task->id().partition) + 1);
   }
   for (auto& of_flow : committed) {
     const std::string& input = all_flows_.at(of_flow.first).options.input;
@@ -286,20 +281,20 @@ Outcome Transactions::Resolve(Outcome known) {
   }
   Outcome outcome = Outcome::kAborted;
   for (Task* task : partitions) {
-    if (committed[task->id.flow].empty()) continue;
-    const CommittedOffset& in_group = committed[task->id.flow][static_cast<size_t>(task->id.partition)];
+    if (committed[task->id().flow].empty()) continue;
+    const CommittedOffset& in_group = committed[task->id().flow][static_cast<size_t>(task->id().partition)];
     const int64_t offset = in_group.offset;
     // Another instance may have come as far, and have dropped other records on its way: its metadata differs.
-    const auto tried = tried_.find(task->id);
-    const bool is_own = offset == task->next && tried != tried_.end() && tried->second == in_group.metadata;
-    if (is_own && task->next != task->in_group) outcome = Outcome::kCommitted;
-    if (!is_own && offset != task->in_group) {
+    const auto tried = tried_.find(task->id());
+    const bool is_own = offset == task->next() && tried != tried_.end() && tried->second == in_group.metadata;
+    if (is_own && task->next() != task->in_group()) outcome = Outcome::kCommitted;
+    if (!is_own && offset != task->in_group()) {
       task->LeaveNamed();
       task->RolledBack();
       held_.Release(*task);
-      task->Fail(absl::StrCat(task->Name(), ": the group is at offset ", offset, ", not at ", task->in_group,
-                              ": another instance has it now; waiting for the group"));
-      spdlog::warn("{}", task->problem);
+      task->Fail(absl::StrCat(task->Name(), ": the group is at offset ", offset, ", not at ",
+                              task->in_group(), ": another instance has it now; waiting for the group"));
+      spdlog::warn("{}", task->problem());
     }
   }
   return outcome;
@@ -308,7 +303,7 @@ Outcome Transactions::Resolve(Outcome known) {
 void Transactions::Finish(bool committed) {
   const std::vector<Task*> partitions = InTransaction(tasks_);
   std::map<int32_t, std::vector<Task*>> by_flow;
-  for (Task* task : partitions) by_flow[task->id.flow].push_back(task);
+  for (Task* task : partitions) by_flow[task->id().flow].push_back(task);
   for (const auto& [flow, tasks] : by_flow) {
     if (committed) flows_.Of(*tasks[0]).warnings.OfMissingIds(tasks);
   }
@@ -317,11 +312,11 @@ void Transactions::Finish(bool committed) {
       task->RolledBack();
       continue;
     }
-    totals_ += task->open_counts;
+    totals_ += task->open_counts();
     task->Committed();
     flows_.Of(*task).warnings.OfUnlisted(*task);
-    if (task->phase == Phase::kFailed) {
-      spdlog::error("{}", task->problem);
+    if (task->phase() == Phase::kFailed) {
+      spdlog::error("{}", task->problem());
       source_.SetPaused(*task, true);
     }
   }
@@ -341,8 +336,8 @@ void Transactions::Finish(bool committed) {
   for (auto& [number, flow] : flows_) flow.written = 0;
   for (const TopicPartition& id : std::exchange(awaiting_room_, {})) {
     Task* const task = Find(tasks_, id);
-    if (task == nullptr || !std::exchange(task->awaits_room, false)) continue;
-    if (task->phase == Phase::kActive) source_.TakeBack(*task);
+    if (task == nullptr || !task->SetAwaitsRoom(false)) continue;
+    if (task->phase() == Phase::kActive) source_.TakeBack(*task);
   }
   open_ = false;
   deadline_ = absl::InfiniteFuture();
@@ -370,9 +365,9 @@ bool Transactions::Blame(const std::vector<Refusal>& refusals, LaneFlow& flow) {
     Task* task = Find(tasks_, place.partition);
     if (task == nullptr) continue;
     if (place.copied) {
-      task->uncopied.insert(place.offset);
+      task->NoteUncopied(place.offset);
     } else {
-      task->undeliverable[place.offset] = {refusals[i].why, place.diverted};
+      task->NoteUndeliverable(place.offset, {refusals[i].why, place.diverted});
     }
     is_known = true;
   }
@@ -391,11 +386,7 @@ void Transactions::NarrowDown(const std::string& why) {
   }
   if (is_known) return;
   if (carried_out_ > 1) return backoff_.Refused(Size());
-  for (Task* task : InTransaction(tasks_)) {
-    // After a second refusal it is the diverted record that was refused.
-    const auto [known, is_new] = task->undeliverable.try_emplace(task->mark.offset, Undeliverable{why});
-    known->second.divert_refused = !is_new;
-  }
+  for (Task* task : InTransaction(tasks_)) task->NoteRefused(why);
 }
 
 TransactionSize Transactions::Size() const {
@@ -407,7 +398,7 @@ TransactionSize Transactions::Size() const {
 std::vector<Position> Transactions::Positions(const std::vector<Task*>& tasks) const {
   std::vector<Position> positions;
   for (const Task* task : tasks) {
-    positions.push_back({task->id, task->next, task->Metadata(state_.clock.Wall()).ToString()});
+    positions.push_back({task->id(), task->next(), task->Metadata(state_.clock.Wall()).ToString()});
   }
   return positions;
 }
@@ -418,7 +409,8 @@ std::string Transactions::WhyNothingIsCommitted() const {
 }
 
 bool Transactions::IsUnfinished() const {
-  return std::any_of(tasks_.begin(), tasks_.end(), [](const auto& each) { return each.second->was_aborted; });
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [](const auto& each) { return each.second->was_aborted(); });
 }
 
 void Transactions::AddTo(LaneReport& report) const {

@@ -28,7 +28,7 @@ void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
   int64_t records = 0;
   int64_t without_id = 0;
   for (const Task* task : committed) {
-    const RecordCounts& counts = task->open_counts;
+    const RecordCounts& counts = task->open_counts();
     records += counts.unique + counts.duplicate + counts.missing_id + counts.malformed;
     without_id += counts.missing_id + counts.malformed;
   }
@@ -41,15 +41,13 @@ void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
 }
 
 void Warnings::OfMemoryLimit(Task& task, const PartitionReport& report) {
-  if (task.warned_of_memory) return;
   const auto remark = MemoryRemark(report);
-  if (!remark) return;
-  task.warned_of_memory = true;
+  if (!remark || !task.WarnOfMemory()) return;
   if (const auto like_it = memory_warnings_.Next(clock_.Steady())) spdlog::warn("{}{}", *remark, *like_it);
 }
 
 void Warnings::OfUnlisted(Task& task) {
-  const int64_t more = std::exchange(task.passed_over_unlisted, 0);
+  const int64_t more = task.TakeUnlisted();
   if (more == 0) return;
   unlisted_ += more;
   const auto like_it = unlisted_warnings_.Next(clock_.Steady());
@@ -98,8 +96,8 @@ void Warnings::OfKeys(const Tasks& tasks) {
   int64_t records = 0;
   int64_t unkeyed = 0;
   for (const auto& [id, task] : tasks) {
-    if (&task->flow->options != &options_) continue;
-    const RecordCounts& counts = task->counts;
+    if (&task->flow()->options != &options_) continue;
+    const RecordCounts& counts = task->counts();
     records += counts.passed + counts.tagged + counts.diverted + counts.dropped;
     unkeyed += counts.unkeyed;
   }

@@ -50,16 +50,16 @@ void CounterWatch::Answer(int lane, const Tasks& tasks) {
   if (asked_ == nullptr || asked_->waits_for.erase(lane) == 0) return;
   const absl::Time begin = clock_.Steady();
   for (const auto& [id, task] : tasks) {
-    if (task->phase != Phase::kActive || task->flow->counter_watch != this) continue;
+    if (task->phase() != Phase::kActive || task->flow()->counter_watch != this) continue;
     asked_->partitions.push_back(id.partition);
     for (size_t i = 0; i < counters_.size(); ++i) {
       Round::Counter& counter = asked_->counters[i];
-      counter.keys += static_cast<int64_t>(task->sums[i].totals().size());
+      counter.keys += static_cast<int64_t>(task->sums()[i].totals().size());
       if (counter.keys > kMostKeys) {
         counter.totals.clear();
         continue;
       }
-      for (const auto& [key, total] : task->sums[i].totals()) counter.totals[key] += total;
+      for (const auto& [key, total] : task->sums()[i].totals()) counter.totals[key] += total;
     }
   }
   const absl::Time now = clock_.Steady();

@@ -119,7 +119,7 @@ void Publisher::RenewReports() {
         next_quiet_ = {each->first.flow, each->first.partition + 1};
       }
       reported = {stamp, std::make_shared<const PartitionReport>(ReportOf(task))};
-      if (task.filter != nullptr) flows_.Of(task).warnings.OfMemoryLimit(task, *reported.report);
+      if (task.filter() != nullptr) flows_.Of(task).warnings.OfMemoryLimit(task, *reported.report);
     }
   };
   // From the partition whose turn it is to the last, then from the first.
@@ -131,12 +131,13 @@ void Publisher::RenewReports() {
 }
 
 Publisher::Stamp Publisher::StampOf(const Task& task) {
-  return {task.next, task.committed, task.end_of_log, task.status_at, task.phase, task.in_transaction()};
+  return {task.next(),      task.committed(), task.end_of_log(),
+          task.status_at(), task.phase(),     task.in_transaction()};
 }
 
 bool Publisher::IsQuiet(const Task& task, const PartitionReport& report) {
-  return task.phase == Phase::kActive && report.phase == Phase::kActive && !task.in_transaction() &&
-         !task.schema_wait.is_on() && task.stop_before_next.empty() && report.lag() == 0 &&
+  return task.phase() == Phase::kActive && report.phase == Phase::kActive && !task.in_transaction() &&
+         !task.schema_wait().is_on() && task.stop_before_next().empty() && report.lag() == 0 &&
          report.open_transaction_since == absl::InfiniteFuture();
 }
 
@@ -155,56 +156,56 @@ void Publisher::LookAtThrottling(LaneReport& report) {
 
 PartitionReport Publisher::ReportOf(const Task& task) const {
   PartitionReport partition;
-  partition.partition = task.id.partition;
-  partition.flow = task.id.flow;
-  partition.topic = task.flow->options.input;
-  partition.horizon = task.flow->options.stage.horizon;
-  partition.phase = task.phase;
-  partition.problem = task.problem;
-  const bool has_more = task.schema_wait.is_on() || task.end_of_log < task.next;
-  if (has_more && task.schema_wait.IsLong(state_.clock.Steady())) {
+  partition.partition = task.id().partition;
+  partition.flow = task.id().flow;
+  partition.topic = task.flow()->options.input;
+  partition.horizon = task.flow()->options.stage.horizon;
+  partition.phase = task.phase();
+  partition.problem = task.problem();
+  const bool has_more = task.schema_wait().is_on() || task.end_of_log() < task.next();
+  if (has_more && task.schema_wait().IsLong(state_.clock.Steady())) {
     partition.phase = Phase::kHeld;
     partition.problem = WhyItWaits(task);
   }
-  partition.counts = task.counts;
-  partition.committed = task.committed;
-  partition.position = std::max(task.next, task.end_of_log);
-  partition.high_watermark = source_.HighWatermark(task.id);
+  partition.counts = task.counts();
+  partition.committed = task.committed();
+  partition.position = std::max(task.next(), task.end_of_log());
+  partition.high_watermark = source_.HighWatermark(task.id());
   // The client does not know it for a partition that is not read.
-  if (task.phase == Phase::kFailed) {
-    partition.high_watermark = std::max({partition.high_watermark, task.log_end, ends_.Of(task.id)});
+  if (task.phase() == Phase::kFailed) {
+    partition.high_watermark = std::max({partition.high_watermark, task.log_end(), ends_.Of(task.id())});
   }
-  partition.restore_from = task.restore.from();
-  partition.restore_to = task.restore.to();
-  const bool is_restoring = task.phase == Phase::kRestoring || task.phase == Phase::kChecking;
-  partition.restore_left = is_restoring ? task.restore.left() : 0;
+  partition.restore_from = task.restore().from();
+  partition.restore_to = task.restore().to();
+  const bool is_restoring = task.phase() == Phase::kRestoring || task.phase() == Phase::kChecking;
+  partition.restore_left = is_restoring ? task.restore().left() : 0;
   partition.restore_time_left =
-      is_restoring ? task.restore.time_left().value_or(absl::InfiniteDuration()) : absl::ZeroDuration();
-  if (task.snapshot) partition.snapshot_offset = task.snapshot->offset;
-  partition.unread_deleted = task.unread_deleted;
-  for (const CounterSums& sums : task.sums) {
+      is_restoring ? task.restore().time_left().value_or(absl::InfiniteDuration()) : absl::ZeroDuration();
+  if (task.snapshot()) partition.snapshot_offset = task.snapshot()->offset;
+  partition.unread_deleted = task.unread_deleted();
+  for (const CounterSums& sums : task.sums()) {
     partition.counted_keys += static_cast<int64_t>(sums.totals().size());
   }
   partition.short_history = task.short_history();
-  const absl::Duration held_for = open_transactions_.HeldFor(task.id, state_.clock.Steady());
+  const absl::Duration held_for = open_transactions_.HeldFor(task.id(), state_.clock.Steady());
   if (held_for > StallPatience()) partition.open_transaction_since = state_.clock.Wall() - held_for;
   partition.keys_moved = task.keys_moved();
-  if (task.points) partition.restart = task.points->oldest().offset;
-  partition.filter = task.status;
+  if (task.points()) partition.restart = task.points()->oldest().offset;
+  partition.filter = task.status();
   return partition;
 }
 
 std::string Publisher::WhyItWaits(const Task& task) const {
-  const SchemaKey& key = task.schema_wait.key();
-  if (!task.schema_wait.is_on()) {
+  const SchemaKey& key = task.schema_wait().key();
+  if (!task.schema_wait().is_on()) {
     return absl::StrCat(task.Name(), " waits for one schema after the other, the last one ", SchemaName(key),
-                        "; it is at offset ", task.next,
+                        "; it is at offset ", task.next(),
                         ". If the registry lacks them (the log says so), find who writes such records");
   }
   SchemaLookup lookup;
-  SchemaSource* const schemas = task.flow->options.record.schemas;
+  SchemaSource* const schemas = task.flow()->options.record.schemas;
   if (schemas != nullptr) lookup = schemas->Find(key);
-  return absl::StrCat(task.Name(), " is held at offset ", task.next, ": ",
+  return absl::StrCat(task.Name(), " is held at offset ", task.next(), ": ",
                       lookup.why.empty()
                           ? absl::StrCat(SchemaName(key), ": no answer of the schema registry yet")
                           : lookup.why,
@@ -247,11 +248,11 @@ std::string Publisher::WhyItStands() {
   std::vector<ProgressWatch::Sight> sights;
   for (const auto& [id, task] : tasks_) {
     // Its report says what it waits for, or it waits for others.
-    if (task->phase != Phase::kActive || task->pace.waits() || task->schema_wait.is_on()) continue;
+    if (task->phase() != Phase::kActive || task->pace().waits() || task->schema_wait().is_on()) continue;
     if (input_watch_.IsDenied(id.flow)) continue;
-    const int64_t end = std::max(ends_.Of(id), task->log_end);
-    const bool behind = task->next > task->committed || std::max(task->next, task->end_of_log) < end;
-    sights.push_back({id, task->committed, behind});
+    const int64_t end = std::max(ends_.Of(id), task->log_end());
+    const bool behind = task->next() > task->committed() || std::max(task->next(), task->end_of_log()) < end;
+    sights.push_back({id, task->committed(), behind});
   }
   progress_.Look(sights, now);
   const std::vector<TopicPartition> stalled = progress_.Stalled(StallPatience(), now);
@@ -259,9 +260,10 @@ std::string Publisher::WhyItStands() {
   if (!stalled.empty()) {
     const Task& first = *Find(tasks_, stalled.front());
     const size_t more = stalled.size() - 1;
-    why = absl::StrCat("no progress for ", InSeconds(progress_.StandsFor(first.id, now)), ": ", first.Name(),
-                       " stands at offset ", first.committed, " although there are records to process",
-                       more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)"));
+    why =
+        absl::StrCat("no progress for ", InSeconds(progress_.StandsFor(first.id(), now)), ": ", first.Name(),
+                     " stands at offset ", first.committed(), " although there are records to process",
+                     more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)"));
   }
   if (stalled.empty() != stalled_.empty()) {
     if (stalled.empty() && !sights.empty()) {
@@ -277,8 +279,9 @@ std::string Publisher::WhyItStands() {
 void Publisher::LookForOpenTransactions() {
   std::vector<OpenTransactionWatch::Sight> sights;
   for (const auto& [id, task] : tasks_) {
-    const int64_t position = task->next;
-    if (task->phase != Phase::kActive || task->schema_wait.is_on() || task->end_of_log != position) continue;
+    const int64_t position = task->next();
+    if (task->phase() != Phase::kActive || task->schema_wait().is_on() || task->end_of_log() != position)
+      continue;
     const auto reported = reported_.find(id);
     // The end that the client met is the last stable offset; that of the log comes with the same answers, and
     // was seen at the last renewal.
@@ -305,15 +308,15 @@ void Publisher::SayOpenTransactions() {
 bool Publisher::IsAtEnd() const {
   if (!membership_.joined() || transactions_.is_open()) return false;
   for (const auto& [id, task] : tasks_) {
-    if (task->schema_wait.is_on()) return false;
+    if (task->schema_wait().is_on()) return false;
     // The daemon says so when it ends.
-    if (task->phase == Phase::kFailed || task->phase == Phase::kHeld) continue;
-    if (task->phase != Phase::kActive) return false;
-    const std::vector<int64_t>& ends = task->flow->topics.end_offsets;
+    if (task->phase() == Phase::kFailed || task->phase() == Phase::kHeld) continue;
+    if (task->phase() != Phase::kActive) return false;
+    const std::vector<int64_t>& ends = task->flow()->topics.end_offsets;
     const auto index = static_cast<size_t>(id.partition);
     if (index >= ends.size()) continue;
     // The last offsets may be control records, visible only as the end of the partition.
-    if (std::max(task->committed, task->end_of_log) < ends[index]) return false;
+    if (std::max(task->committed(), task->end_of_log()) < ends[index]) return false;
   }
   return true;
 }
@@ -321,16 +324,16 @@ bool Publisher::IsAtEnd() const {
 void Publisher::SayWhenCaughtUp() {
   const bool has_all = !tasks_.empty() && absl::c_all_of(tasks_, [](const auto& each) {
     const Task& task = *each.second;
-    return task.phase == Phase::kActive && std::max(task.committed, task.end_of_log) >= task.log_end;
+    return task.phase() == Phase::kActive && std::max(task.committed(), task.end_of_log()) >= task.log_end();
   });
   if (has_all && !caught_up_) {
     const Task& first = *tasks_.begin()->second;
     const bool is_one =
-        absl::c_all_of(tasks_, [&](const auto& each) { return each.first.flow == first.id.flow; });
+        absl::c_all_of(tasks_, [&](const auto& each) { return each.first.flow == first.id().flow; });
     spdlog::info(
         "lane {}: caught up with {}: all records present in its {} partition{} at the assignment are "
         "processed",
-        state_.lane, is_one ? first.flow->options.input : "its topics", tasks_.size(),
+        state_.lane, is_one ? first.flow()->options.input : "its topics", tasks_.size(),
         tasks_.size() == 1 ? "" : "s");
   }
   caught_up_ = has_all;

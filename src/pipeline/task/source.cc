@@ -16,31 +16,31 @@ void Source::ClearBatch() {
 void Source::ReadAgainFrom(size_t begin, const Tasks& tasks) {
   for (size_t i = begin; i < batch_.size(); ++i) {
     Task* task = Find(tasks, batch_[i].from());
-    if (task == nullptr || task->phase == Phase::kFailed || task->in_transaction()) continue;
+    if (task == nullptr || task->phase() == Phase::kFailed || task->in_transaction()) continue;
     if (!IsStale(*task)) Seek(*task);
   }
 }
 
 void Source::Seek(Task& task) {
-  task.unreadable.reset();
-  SeekTo(task, task.next);
+  task.unreadable().reset();
+  SeekTo(task, task.next());
 }
 
 void Source::SeekTo(Task& task, int64_t offset) {
-  task.end_of_log = 0;  // the reader reports the end again
+  task.ForgetEndOfLog();  // the reader reports the end again
   SkipRestOfBatch(task);
   MoveTo(task, offset);
 }
 
 void Source::SetPaused(Task& task, bool paused) {
-  task.paused = paused;
+  task.SetPaused(paused);
   Pause(task, paused);
 }
 
 void Source::SetAside(const Task&, absl::Span<const InputRecord>) {}
 
 void Source::TakeBack(Task& task) {
-  if (task.paused) SetPaused(task, false);
+  if (task.paused()) SetPaused(task, false);
   Seek(task);
 }
 

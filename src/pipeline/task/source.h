@@ -62,7 +62,7 @@ class Source {
   // The batch's records from `begin` on are read again. Partitions in the transaction are sought at its
   // rollback.
   void ReadAgainFrom(size_t begin, const Tasks& tasks);
-  bool IsStale(const Task& task) const { return stale_.contains(task.id); }
+  bool IsStale(const Task& task) const { return stale_.contains(task.id()); }
 
   // Reads on from `next`, or from another offset.
   void Seek(Task& task);
@@ -93,7 +93,7 @@ class Source {
   virtual absl::Duration throttled() const { return absl::ZeroDuration(); }
 
  protected:
-  void SkipRestOfBatch(const Task& task) { stale_.insert(task.id); }
+  void SkipRestOfBatch(const Task& task) { stale_.insert(task.id()); }
 
   std::vector<InputRecord> batch_;
 

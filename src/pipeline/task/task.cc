@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
 namespace lethe {
 
 namespace {
@@ -12,124 +15,289 @@ constexpr size_t kMostSurelyListed = CommitMetadata::kMostListBytes / 20;
 
 }  // namespace
 
+void Task::Fail(std::string why) {
+  phase_ = Phase::kFailed;
+  problem_ = std::move(why);
+}
+
+void Task::FailForMemory(std::string why) {
+  lacks_memory_ = true;
+  Fail(std::move(why));
+}
+
+bool Task::Hold(const std::string& why) {
+  const bool is_new = !absl::StrContains(last_held_, why);
+  phase_ = Phase::kHeld;
+  last_held_ = problem_ = absl::StrCat(Name(), " is held at offset ", next_, ": ", why);
+  return is_new;
+}
+
+void Task::Resume() {
+  if (phase_ != Phase::kHeld) return;
+  phase_ = Phase::kActive;
+  problem_.clear();
+}
+
+void Task::SkipDeleted(int64_t log_start) {
+  unread_deleted_ = log_start - committed_;
+  committed_ = log_start;
+}
+
+void Task::SetTimes(absl::Time time_at_committed, absl::Time judged_by) {
+  time_at_committed_ = time_at_committed;
+  judged_by_ = judged_by;
+}
+
+void Task::StartEmpty(int64_t origin, int32_t partitions) {
+  origin_ = committed_ = origin;
+  origin_partitions_ = partitions;
+  phase_ = Phase::kActive;
+  covered_since_ = absl::InfinitePast();
+}
+
+void Task::StartRestore(const CommitMetadata& metadata, absl::Time covered_since) {
+  origin_ = metadata.origin;
+  origin_partitions_ = metadata.origin_partitions;
+  phase_ = Phase::kRestoring;
+  covered_since_ = covered_since;
+}
+
+void Task::StartFilter(absl::Duration horizon, RestartPoint start) {
+  points_.emplace(horizon, start);
+  timed_records_ = committed_timed_records_ = 0;
+  mark_ = committed_mark_ = {};
+  filter_end_ = next_ = start.offset;
+  if (phase_ == Phase::kRestoring && next_ >= committed_) phase_ = Phase::kActive;
+}
+
+void Task::StartSnapshot(RestoredPartition restored, SnapshotId id, RestartPoints points,
+                         const SnapshotNotes& notes) {
+  filter_ = std::move(restored.partition);
+  points_ = std::move(points);
+  snapshots_.named = std::move(id);
+  timed_records_ = committed_timed_records_ = notes.timed_records;
+  mark_ = committed_mark_ = {notes.mark_offset, restored.point.record_before};
+  filter_end_ = restored.point.offset;
+  restore_ = RestoreProgress(filter_end_, committed_);
+  // As for a kept filter, the record before F shows whether this is the same log.
+  next_ = notes.mark_offset;
+  phase_ = Phase::kChecking;
+}
+
+void Task::ComeBack(const Task& assigned, int64_t committed, std::optional<SnapshotId> snapshot) {
+  committed_ = in_group_ = committed;
+  log_end_ = assigned.log_end_;
+  SetTimes(assigned.time_at_committed_, assigned.judged_by_);
+  restore_ = RestoreProgress(filter_end_, committed);
+  snapshots_.named = std::move(snapshot);
+  // Reads the record before F once more, to see that this is still the same log.
+  phase_ = mark_.offset < 0 ? Phase::kRestoring : Phase::kChecking;
+  next_ = mark_.offset < 0 ? filter_end_ : mark_.offset;
+  if (phase_ == Phase::kRestoring && next_ >= committed_) phase_ = Phase::kActive;
+}
+
 CommitMetadata Task::Metadata(absl::Time wall_now) const {
-  const DaemonOptions& options = flow->options;
+  const DaemonOptions& options = flow_->options;
   const absl::Duration horizon = options.stage.horizon;
-  const absl::Time now = filter->stream_time();
-  const RestartPoint restart = points->For(now);
-  const std::optional<SnapshotId>& named = naming ? naming : snapshot;
+  const absl::Time now = filter_->stream_time();
+  const RestartPoint restart = points_->For(now);
+  const std::optional<SnapshotId>& named = snapshots_.naming ? snapshots_.naming : snapshots_.named;
   // A restore from an older one would read more than a restore from R.
   const bool is_of_use = named && named->offset >= restart.offset;
-  Growth grown = growth;
-  grown.Reach(next, now);
+  Growth grown = growth_;
+  grown.Reach(next_, now);
   if (!grown.IsRecent(now, horizon)) grown = {grown.partitions};
-  std::vector<int64_t> listed(passed_over.lower_bound(restart.offset), passed_over.end());
-  for (auto each = undeliverable.lower_bound(committed); each != undeliverable.end() && each->first < next;
-       ++each) {
+  std::vector<int64_t> listed(passed_over_.lower_bound(restart.offset), passed_over_.end());
+  for (auto each = undeliverable_.lower_bound(committed_);
+       each != undeliverable_.end() && each->first < next_; ++each) {
     listed.push_back(each->first);
   }
-  return {origin,
-          origin_partitions,
+  return {origin_,
+          origin_partitions_,
           restart.offset,
           restart.stream_time,
           now,
-          flow->id_fingerprint,
+          flow_->id_fingerprint,
           horizon,
           is_of_use ? named->ToString() : "",
-          short_history() ? covered_since : absl::InfinitePast(),
+          short_history() ? covered_since_ : absl::InfinitePast(),
           grown,
           options.output,
           std::string(ScopeName(options.scope)),
-          mark.offset,
-          mark.hash,
+          mark_.offset,
+          mark_.hash,
           std::move(listed),
-          mark.time,
-          topic_id,
-          pace.floor,
+          mark_.time,
+          topic_id_,
+          pace_.floor,
           wall_now};
 }
 
 void Task::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {
-  passed_over = {metadata.undeliverable.begin(), metadata.undeliverable.end()};
-  to_compare.reset();
-  if (metadata.record_before >= std::max(filter_end, log_start)) {
-    to_compare = {metadata.record_before, metadata.record_before_hash};
+  passed_over_ = {metadata.undeliverable.begin(), metadata.undeliverable.end()};
+  to_compare_.reset();
+  if (metadata.record_before >= std::max(filter_end_, log_start)) {
+    to_compare_ = {metadata.record_before, metadata.record_before_hash};
   }
 }
 
 SnapshotPoint Task::PointOf(SnapshotId taken) const {
-  const SnapshotNotes notes = {origin, committed_mark.offset, committed_timed_records, covered_since,
-                               points->ToString()};
+  const SnapshotNotes notes = {origin_, committed_mark_.offset, committed_timed_records_, covered_since_,
+                               points_->ToString()};
   return {.offset = taken.offset,
           .end_offset = taken.offset,
-          .record_before = committed_mark.hash,
+          .record_before = committed_mark_.hash,
           .notes = notes.ToString()};
 }
 
 void Task::LeaveNamed() {
-  if (std::exchange(naming, std::nullopt)) taking.reset();
+  if (std::exchange(snapshots_.naming, std::nullopt)) snapshots_.taking.reset();
 }
 
 void Task::Committed() {
-  if (taking != nullptr) taking->image->NoteEnd(next);
-  if (transaction) transaction->Commit();
-  transaction.reset();
-  committed = in_group = filter_end = next;
-  committed_mark = mark;
-  committed_timed_records = timed_records;
-  was_aborted = false;
-  growth.Reach(committed, filter->stream_time());
-  counts += open_counts;
-  open_counts = {};
-  for (CounterSums& each : sums) each.Commit();
-  uncopied.erase(uncopied.begin(), uncopied.lower_bound(committed));
-  points->Drop(points->For(filter->stream_time()));
-  const auto still_to_come = undeliverable.lower_bound(committed);
-  for (auto each = undeliverable.begin(); each != still_to_come; ++each) passed_over.insert(each->first);
-  undeliverable.erase(undeliverable.begin(), still_to_come);
-  passed_over.erase(passed_over.begin(), passed_over.lower_bound(points->oldest().offset));
-  if (passed_over.size() > kMostSurelyListed) {
-    const size_t listed = CommitMetadata::ListedOf({passed_over.begin(), passed_over.end()});
-    for (; passed_over.size() > listed; ++passed_over_unlisted) passed_over.erase(passed_over.begin());
+  if (snapshots_.taking != nullptr) snapshots_.taking->image->NoteEnd(next_);
+  if (transaction_) transaction_->Commit();
+  transaction_.reset();
+  committed_ = in_group_ = filter_end_ = next_;
+  committed_mark_ = mark_;
+  committed_timed_records_ = timed_records_;
+  was_aborted_ = false;
+  growth_.Reach(committed_, filter_->stream_time());
+  counts_ += open_counts_;
+  open_counts_ = {};
+  for (CounterSums& each : sums_) each.Commit();
+  uncopied_.erase(uncopied_.begin(), uncopied_.lower_bound(committed_));
+  points_->Drop(points_->For(filter_->stream_time()));
+  const auto still_to_come = undeliverable_.lower_bound(committed_);
+  for (auto each = undeliverable_.begin(); each != still_to_come; ++each) passed_over_.insert(each->first);
+  undeliverable_.erase(undeliverable_.begin(), still_to_come);
+  passed_over_.erase(passed_over_.begin(), passed_over_.lower_bound(points_->oldest().offset));
+  if (passed_over_.size() > kMostSurelyListed) {
+    const size_t listed = CommitMetadata::ListedOf({passed_over_.begin(), passed_over_.end()});
+    for (; passed_over_.size() > listed; ++passed_over_unlisted_) passed_over_.erase(passed_over_.begin());
   }
-  if (!stop_before_next.empty()) {
-    phase = Phase::kFailed;
-    problem = std::move(stop_before_next);
-    stop_before_next.clear();
+  if (!stop_before_next_.empty()) {
+    Fail(std::move(stop_before_next_));
+    stop_before_next_.clear();
   }
 }
 
 void Task::RolledBack() {
-  if (transaction) transaction->Abort();
-  transaction.reset();
-  was_aborted = true;
-  naming.reset();
-  next = committed;
-  mark = committed_mark;
-  timed_records = committed_timed_records;
-  open_counts = {};
-  for (CounterSums& each : sums) each.Clear();
-  points->Truncate(committed);
-  stop_before_next.clear();
-  pace.peek.reset();
-  pace.wrong_time_at = -1;
-  pace.at_end_until = absl::InfinitePast();  // all of it is read again
-  pace.floor = absl::InfinitePast();
-  if (pace.waits()) pace.look_again = absl::InfinitePast();
+  if (transaction_) transaction_->Abort();
+  transaction_.reset();
+  was_aborted_ = true;
+  snapshots_.naming.reset();
+  next_ = committed_;
+  mark_ = committed_mark_;
+  timed_records_ = committed_timed_records_;
+  open_counts_ = {};
+  for (CounterSums& each : sums_) each.Clear();
+  points_->Truncate(committed_);
+  stop_before_next_.clear();
+  pace_.peek.reset();
+  pace_.wrong_time_at = -1;
+  pace_.at_end_until = absl::InfinitePast();  // all of it is read again
+  pace_.floor = absl::InfinitePast();
+  if (pace_.waits()) pace_.look_again = absl::InfinitePast();
 }
 
 void Task::KnowsSinceStreamTime() {
-  const absl::Time now = filter->stream_time();
-  if (now != absl::InfinitePast()) covered_since = std::min(covered_since, now);
+  const absl::Time now = filter_->stream_time();
+  if (now != absl::InfinitePast()) covered_since_ = std::min(covered_since_, now);
 }
 
 bool Task::short_history() const {
-  return covered_since != absl::InfinitePast() && filter != nullptr &&
-         filter->stream_time() - flow->options.stage.horizon < covered_since;
+  return covered_since_ != absl::InfinitePast() && filter_ != nullptr &&
+         filter_->stream_time() - flow_->options.stage.horizon < covered_since_;
 }
 
 bool Task::keys_moved() const {
-  return filter != nullptr && growth.IsRecent(filter->stream_time(), flow->options.stage.horizon);
+  return filter_ != nullptr && growth_.IsRecent(filter_->stream_time(), flow_->options.stage.horizon);
+}
+
+void Task::Recognize(absl::Time time) {
+  mark_.time = committed_mark_.time = time;  // a snapshot does not have it
+  next_ = filter_end_;
+  phase_ = Phase::kRestoring;
+}
+
+void Task::Replayed(const InputRecord& last, size_t records) {
+  next_ = filter_end_ = last.offset + 1;
+  mark_ = committed_mark_ = {last.offset, last.Hash(), last.time()};
+  committed_timed_records_ = timed_records_;
+  counts_.suppressed += static_cast<int64_t>(records);
+  points_->Note(next_, timed_records_, filter_->stream_time());
+}
+
+void Task::SkipInReplay(int64_t end, absl::Time known_since) {
+  const int64_t begin = next_;
+  next_ = filter_end_ = std::min(end, committed_);
+  counts_.suppressed += next_ - begin;
+  // Of the offsets that are skipped, no id is known.
+  covered_since_ = std::max(covered_since_, known_since);
+  if (to_compare_ && to_compare_->offset >= begin && to_compare_->offset < next_) {
+    to_compare_.reset();  // nothing shows that the log is another one
+  }
+}
+
+void Task::Activate() {
+  phase_ = Phase::kActive;
+  filter_->LimitStreamTime(absl::InfiniteFuture());
+  KnowsSinceStreamTime();
+  // Only control records or compacted records may be between the last record read and C.
+  next_ = filter_end_ = committed_;
+  committed_mark_ = mark_;
+  committed_timed_records_ = timed_records_;
+}
+
+void Task::Judged(const InputRecord& last) {
+  next_ = last.offset + 1;
+  mark_ = {last.offset, last.Hash(), last.time()};
+  points_->Note(next_, timed_records_, filter_->stream_time());
+}
+
+void Task::SkipUnreadable(int64_t end) {
+  open_counts_.unreadable += end - next_;
+  open_counts_.dropped += end - next_;
+  next_ = end;
+  points_->Note(next_, timed_records_, filter_->stream_time());
+}
+
+const Undeliverable* Task::UndeliverableAt(int64_t offset) const {
+  if (undeliverable_.empty()) return nullptr;
+  const auto known = undeliverable_.find(offset);
+  return known == undeliverable_.end() ? nullptr : &known->second;
+}
+
+void Task::NoteRefused(const std::string& why) {
+  const auto [known, is_new] = undeliverable_.try_emplace(mark_.offset, Undeliverable{why});
+  known->second.divert_refused = !is_new;
+}
+
+int Task::MeetUnreadable(int64_t offset) {
+  unreadable_times_ = unreadable_at_ == offset ? unreadable_times_ + 1 : 1;
+  unreadable_at_ = offset;
+  return unreadable_times_;
+}
+
+void Task::SearchEnd(int64_t base, std::string why) {
+  unreadable_.emplace(base, next_);
+  unreadable_why_ = std::move(why);
+}
+
+void Task::RenewStatus() {
+  status_ = filter_->Status();
+  status_at_ = {next_, committed_};
+}
+
+void Task::LeaveLane() {
+  end_of_log_ = 0;
+  unreadable_.reset();
+  unreadable_at_ = -1;  // or the third owner in a row would skip what it has met once
+  snapshots_.has_named = false;
+  sums_.clear();  // another process may count meanwhile
+  was_aborted_ = false;
+  pace_ = {};
 }
 
 std::vector<Task*> InTransaction(const Tasks& tasks) {
@@ -147,28 +315,18 @@ void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, 
   for (size_t i = 0; i < tasks.size(); ++i, ++turn) {
     if (turn == tasks.end()) turn = tasks.begin();
     Task& partition = *turn->second;
-    const bool is_new = partition.status.name.empty();
-    if (partition.filter == nullptr || (!in_time && !is_new)) continue;
-    const std::pair at(partition.next, partition.committed);
-    if (!is_new && partition.status_at == at) continue;
-    partition.status = partition.filter->Status();
-    partition.status_at = at;
+    const bool is_new = partition.status().name.empty();
+    if (partition.filter() == nullptr || (!in_time && !is_new) || !partition.HasNewStatus()) continue;
+    partition.RenewStatus();
     if (in_time) *next = {turn->first.flow, turn->first.partition + 1};
     in_time = in_time && clock.Steady() < end;
   }
 }
 
 void KeptPartitions::Put(std::unique_ptr<Task> partition, absl::Time now) {
-  // State of the former lane and its client.
-  partition->end_of_log = 0;
-  partition->unreadable.reset();
-  partition->unreadable_at = -1;  // or the third owner in a row would skip what it has met once
-  partition->has_named = false;
-  partition->sums.clear();  // another process may count meanwhile
-  partition->was_aborted = false;
-  partition->pace = {};
+  partition->LeaveLane();
   const std::lock_guard<std::mutex> lock(mutex_);
-  const TopicPartition id = partition->id;
+  const TopicPartition id = partition->id();
   partitions_[id] = {std::move(partition), now};
 }
 

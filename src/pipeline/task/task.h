@@ -2,6 +2,7 @@
 #ifndef LETHE_SRC_PIPELINE_TASK_TASK_H_
 #define LETHE_SRC_PIPELINE_TASK_TASK_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "src/counters/counter_sums.h"
 #include "src/pipeline/clock/clock.h"
@@ -23,6 +25,7 @@
 #include "src/pipeline/restore/restore_progress.h"
 #include "src/pipeline/snapshots/snapshots.h"
 #include "src/pipeline/task/flow.h"
+#include "src/pipeline/task/input_record.h"
 #include "src/pipeline/task/schema_wait.h"
 #include "src/pipeline/task/unreadable_batch.h"
 
@@ -65,123 +68,258 @@ struct Undeliverable {
   bool divert_refused = false;  // the dead-letter topic refuses it, too
 };
 
+// The snapshots of a partition's filter: those that the last commit has named, that is being taken, and that
+// the open commit names.
+struct OwnSnapshots {
+  std::optional<SnapshotId> named;
+  std::shared_ptr<SnapshotTaking> taking;
+  std::optional<SnapshotId> naming;
+  bool has_named = false;                  // this owner has named one of its own
+  absl::Time next = absl::InfinitePast();  // by Clock::Steady()
+};
+
 // Invariant, between transactions: the filter holds exactly the ids of [restart or origin, filter_end) that
 // passed; filter_end <= committed, with equality when kActive or kHeld.
 //
 // Not thread-safe: it belongs to one lane at a time, and moves through KeptPartitions.
-struct Task {
-  TopicPartition id = {0, 0};
-  const Flow* flow = nullptr;  // of its topic
-  Phase phase = Phase::kRestoring;
-  std::string problem;    // if kFailed or kHeld
-  std::string last_held;  // the last problem of a kHeld, which is logged once
+class Task {
+ public:
+  explicit Task(TopicPartition id = {0, 0}, const Flow* flow = nullptr) : id_(id), flow_(flow) {}
 
-  std::unique_ptr<Partition> filter;
-  std::optional<Transaction> transaction;
-  std::optional<RestartPoints> points;
+  const TopicPartition& id() const { return id_; }
+  const Flow* flow() const { return flow_; }  // of its topic
+  std::string Name() const { return flow_->NameOf(id_.partition); }
 
-  int64_t origin = 0;             // O
-  int32_t origin_partitions = 0;  // of the topic, at that time
-  std::string topic_id;           // of the topic that is judged; empty: the client or the cluster knows none
-  int64_t committed = 0;          // C
-  int64_t in_group = -1;          // the group's offset: C, or before deleted unread records; -1: none
-  int64_t filter_end = 0;         // F
-  int64_t next = 0;               // the next offset; lower ones are ignored
-  int64_t log_end = 0;            // of the log, at the assignment
-  int64_t end_of_log = 0;         // the last end of the log that the client reached
-
-  // Records with a timestamp that the filter's clock has seen; their number at C.
-  int64_t timed_records = 0;
-  int64_t committed_timed_records = 0;
-
-  LogMark mark;            // of the record before `next`
-  LogMark committed_mark;  // of the record before `filter_end`
-  // The last record before C, by the commit metadata: compared when a restore reaches it.
-  std::optional<LogMark> to_compare;
-
-  RestoreProgress restore;
-  // During a restore: stream time at C by the commit metadata; InfiniteFuture(): not known.
-  absl::Time time_at_committed = absl::InfiniteFuture();
-  // Likewise: no record dated max_future behind it counts. (Stream time at C would not do: in a sparse topic
-  // it is hours behind the records before C.)
-  absl::Time judged_by = absl::InfiniteFuture();
-  absl::Time covered_since = absl::InfinitePast();  // stream time from which the filter has all ids
-  Growth growth;                                    // of the topic
-
-  // The snapshots that the last commit has named, that is being taken, and that the open commit names.
-  std::optional<SnapshotId> snapshot;
-  std::shared_ptr<SnapshotTaking> taking;
-  std::optional<SnapshotId> naming;
-  bool has_named = false;                           // this owner has named one of its own
-  absl::Time next_snapshot = absl::InfinitePast();  // by Clock::Steady()
-  int64_t unread_deleted = 0;
-
-  PartitionStatus status;  // of the filter, last asked; without a name: never
-  // `next` and `committed` at that time: while they stay, the status stays.
-  std::pair<int64_t, int64_t> status_at;
-
-  std::vector<CounterSums> sums;  // of the options' counters
-  RecordCounts open_counts;       // of the open transaction
-  RecordCounts counts;            // committed
-
-  // By offset; forgotten after the commit.
-  std::map<int64_t, Undeliverable> undeliverable;
-  // Offsets of which the dead-letter topic takes no copy.
-  std::set<int64_t> uncopied;
-  // Undeliverable offsets between R and C, which a replay must leave out.
-  std::set<int64_t> passed_over;
-  int64_t passed_over_unlisted = 0;  // no room in the commit: a replay takes them for passed
-
-  // A batch that the client cannot read: attempts in a row, the search for its end, the reason.
-  int64_t unreadable_at = -1;
-  int unreadable_times = 0;
-  std::optional<UnreadableBatch> unreadable;
-  std::string unreadable_why;
-
-  // The record at `next` waits for a schema.
-  SchemaWait schema_wait;
-
-  Pace pace;
-  bool warned_of_memory = false;
-  bool lacks_memory = false;  // it failed because no filter could be made
-  bool paused = false;        // the client fetches nothing of it
-  bool was_aborted = false;   // its last transaction
-  bool awaits_room = false;   // the open transaction has no room for more of its topic
-
+  // Its phase, and how it changes.
+  Phase phase() const { return phase_; }
+  const std::string& problem() const { return problem_; }  // if kFailed or kHeld
+  // The partition is not read any more; `why` says what to do.
+  void Fail(std::string why);
+  // Fails it for want of memory: it may be tried again.
+  void FailForMemory(std::string why);
+  bool lacks_memory() const { return lacks_memory_; }
+  // Whether `why` is another reason than the last one.
+  bool Hold(const std::string& why);
+  // Held no longer, if it was.
+  void Resume();
   // Why a policy stops the partition before the record at `next`, or empty. Becomes its problem when
   // everything before is committed.
-  std::string stop_before_next;
+  const std::string& stop_before_next() const { return stop_before_next_; }
+  void StopBeforeNext(std::string why) { stop_before_next_ = std::move(why); }
 
-  // The partition is not read any more; `why` says what to do.
-  void Fail(std::string why) {
-    phase = Phase::kFailed;
-    problem = std::move(why);
-  }
-  bool in_transaction() const { return transaction.has_value(); }
-  // Null if no topic is known to refuse the record.
-  const Undeliverable* UndeliverableAt(int64_t offset) const {
-    if (undeliverable.empty()) return nullptr;
-    const auto known = undeliverable.find(offset);
-    return known == undeliverable.end() ? nullptr : &known->second;
-  }
-  std::string Name() const { return flow->NameOf(id.partition); }
-  // For a commit of `next`.
-  CommitMetadata Metadata(absl::Time wall_now) const;
+  // The log, by offsets.
+  int64_t origin() const { return origin_; }                        // O
+  int32_t origin_partitions() const { return origin_partitions_; }  // of the topic, at that time
+  int64_t committed() const { return committed_; }                  // C
+  int64_t in_group() const { return in_group_; }      // C, or before deleted unread records; -1: none
+  int64_t filter_end() const { return filter_end_; }  // F
+  int64_t next() const { return next_; }              // the next offset; lower ones are ignored
+  int64_t log_end() const { return log_end_; }        // at the assignment
+  int64_t end_of_log() const { return end_of_log_; }  // the last that the client reached
+  void ReachEndOfLog(int64_t end) { end_of_log_ = std::max(end_of_log_, end); }
+  void ForgetEndOfLog() { end_of_log_ = 0; }
+  // Records with a timestamp that the filter's clock has seen.
+  int64_t timed_records() const { return timed_records_; }
+  void NoteTime(absl::Time time) { timed_records_ += time == absl::InfinitePast() ? 0 : 1; }
+  const LogMark& mark() const { return mark_; }                      // of the record before `next`
+  const LogMark& committed_mark() const { return committed_mark_; }  // of the record before `filter_end`
+  // Of the topic that is judged; empty: the client or the cluster knows none.
+  const std::string& topic_id() const { return topic_id_; }
+  void SetTopicId(std::string id) { topic_id_ = std::move(id); }
+  const Growth& growth() const { return growth_; }  // of the topic
+  void SetGrowth(const Growth& growth) { growth_ = growth; }
+  int64_t unread_deleted() const { return unread_deleted_; }
+
+  // Assignment.
+  void SetLog(int64_t in_group, int64_t log_end) { in_group_ = in_group, log_end_ = log_end; }
+  void SetCommitted(int64_t offset) { committed_ = offset; }
+  // The log starts behind C, at this offset.
+  void SkipDeleted(int64_t log_start);
+  void ContinueCounts(const Task& former) { counts_ = former.counts_; }
+  void AddUnreadDeleted(int64_t offsets) { unread_deleted_ += offsets; }
+  void SetTimes(absl::Time time_at_committed, absl::Time judged_by);
+  void SetFilter(std::unique_ptr<Partition> filter) { filter_ = std::move(filter); }
+  void DropFilter() { filter_.reset(); }
+  // Active, with nothing judged before `origin`.
+  void StartEmpty(int64_t origin, int32_t partitions);
+  // The filter is to be filled by records from here on.
+  void StartRestore(const CommitMetadata& metadata, absl::Time covered_since);
+  void RestoreFrom(int64_t offset) { restore_ = RestoreProgress(offset, committed_); }
+  // The filter is new, and reads from here on.
+  void StartFilter(absl::Duration horizon, RestartPoint start);
+  void StartSnapshot(RestoredPartition restored, SnapshotId id, RestartPoints points,
+                     const SnapshotNotes& notes);
+  // A kept filter is assigned again as `assigned`, which the group's commit of `committed` describes.
+  void ComeBack(const Task& assigned, int64_t committed, std::optional<SnapshotId> snapshot);
   // Takes over what the group's commit says of the log before C. The log starts at `log_start`.
   void TakeHistory(const CommitMetadata& metadata, int64_t log_start);
-  // For a snapshot that begins now, between transactions; its id is `taken`.
-  SnapshotPoint PointOf(SnapshotId taken) const;
-  // Keeps the snapshot: a commit with an unknown outcome may name it.
-  void LeaveNamed();
+  // There is a commit of where it starts.
+  void StartIsCommitted() { in_group_ = committed_; }
+
+  // Restore.
+  RestoreProgress& restore() { return restore_; }
+  const RestoreProgress& restore() const { return restore_; }
+  // Stream time at C by the commit metadata; InfiniteFuture(): not known.
+  absl::Time time_at_committed() const { return time_at_committed_; }
+  // Likewise: no record dated max_future behind it counts. (Stream time at C would not do: in a sparse topic
+  // it is hours behind the records before C.)
+  absl::Time judged_by() const { return judged_by_; }
+  // The last record before C, by the commit metadata: compared when a restore reaches it.
+  const std::optional<LogMark>& to_compare() const { return to_compare_; }
+  std::optional<LogMark> TakeToCompare() { return std::exchange(to_compare_, std::nullopt); }
+  // Undeliverable offsets between R and C, which a replay must leave out.
+  bool IsPassedOver(int64_t offset) const { return passed_over_.contains(offset); }
+  // The log is the filter's: its record before F has this time.
+  void Recognize(absl::Time time);
+  // So many records, of which this is the last, are in the filter.
+  void Replayed(const InputRecord& last, size_t records);
+  // A replay goes on at `end`, and the filter lacks ids since `known_since`.
+  void SkipInReplay(int64_t end, absl::Time known_since);
+  // Everything before C is in the filter.
+  void Activate();
+  absl::Time covered_since() const {
+    return covered_since_;
+  }  // stream time from which the filter has all ids
+  bool short_history() const;
+  // Whether the topic grew within the horizon, so that copies may be in different partitions.
+  bool keys_moved() const;
+
+  // The filter, and a transaction.
+  Partition* filter() const { return filter_.get(); }  // null: none
+  const std::optional<RestartPoints>& points() const { return points_; }
+  bool in_transaction() const { return transaction_.has_value(); }
+  Transaction& transaction() { return *transaction_; }
+  void Begin(Transaction transaction) { transaction_.emplace(std::move(transaction)); }
+  // Everything up to this record is judged.
+  void Judged(const InputRecord& last);
+  // Nothing before `end` needs to be judged.
+  void SkipTo(int64_t end) { next_ = end; }
+  // Offsets before `end` cannot be read.
+  void SkipUnreadable(int64_t end);
+  // For a commit of `next`.
+  CommitMetadata Metadata(absl::Time wall_now) const;
   // After a commit of everything up to `next`.
   void Committed();
   // After an abort: everything from C is read again.
   void RolledBack();
+  bool was_aborted() const { return was_aborted_; }  // its last transaction
+  // The open transaction has no room for more of its topic. Returns whether it had none before.
+  bool SetAwaitsRoom(bool awaits) { return std::exchange(awaits_room_, awaits); }
+  bool awaits_room() const { return awaits_room_; }
+  RecordCounts& open_counts() { return open_counts_; }  // of the open transaction
+  const RecordCounts& open_counts() const { return open_counts_; }
+  const RecordCounts& counts() const { return counts_; }  // committed
+  std::vector<CounterSums>& sums() { return sums_; }      // of the options' counters
+  const std::vector<CounterSums>& sums() const { return sums_; }
+
+  // Records that topics refuse. Null if no topic is known to refuse the record.
+  const Undeliverable* UndeliverableAt(int64_t offset) const;
+  void NoteUndeliverable(int64_t offset, Undeliverable why) { undeliverable_[offset] = std::move(why); }
+  // The topic will refuse the record, which nothing is known of yet.
+  void Foresee(int64_t offset, std::string why) {
+    undeliverable_.try_emplace(offset, Undeliverable{std::move(why)});
+  }
+  // The record before `next` was the only one that was tried. After a second refusal it is the diverted
+  // record that was refused.
+  void NoteRefused(const std::string& why);
+  // The dead-letter topic takes no copy of the record.
+  void NoteUncopied(int64_t offset) { uncopied_.insert(offset); }
+  bool IsUncopied(int64_t offset) const { return uncopied_.contains(offset); }
+  // How many were forgotten since the last call, for no room in the commit: a replay takes them for passed.
+  int64_t TakeUnlisted() { return std::exchange(passed_over_unlisted_, 0); }
+
+  // A batch that the client cannot read: attempts in a row, then the search for its end.
+  int MeetUnreadable(int64_t offset);
+  std::optional<UnreadableBatch>& unreadable() { return unreadable_; }
+  void SearchEnd(int64_t base, std::string why);
+  const std::string& unreadable_why() const { return unreadable_why_; }
+
+  // For a snapshot that begins now, between transactions; its id is `taken`.
+  SnapshotPoint PointOf(SnapshotId taken) const;
+  OwnSnapshots& snapshots() { return snapshots_; }
+  const std::optional<SnapshotId>& snapshot() const { return snapshots_.named; }
+  // Keeps the snapshot: a commit with an unknown outcome may name it.
+  void LeaveNamed();
+
+  SchemaWait& schema_wait() { return schema_wait_; }  // of the record at `next`
+  const SchemaWait& schema_wait() const { return schema_wait_; }
+  Pace& pace() { return pace_; }
+  const Pace& pace() const { return pace_; }
+  bool paused() const { return paused_; }  // the client fetches nothing of it
+  void SetPaused(bool paused) { paused_ = paused; }
+  // Whether this is the first call.
+  bool WarnOfMemory() { return !std::exchange(warned_of_memory_, true); }
+
+  const PartitionStatus& status() const { return status_; }  // of the filter, last asked; no name: never
+  // `next` and `committed` at that time: while they stay, the status stays.
+  const std::pair<int64_t, int64_t>& status_at() const { return status_at_; }
+  bool HasNewStatus() const { return status_.name.empty() || status_at_ != std::pair(next_, committed_); }
+  void RenewStatus();
+
+  // Without the state of the lane that had it, and of its client.
+  void LeaveLane();
+
+ private:
+  friend class TaskPeer;  // sets what a test begins with
+
   // After a restore: the filter knows all ids from the present stream time, or from an earlier one.
   void KnowsSinceStreamTime();
-  bool short_history() const;
-  // Whether the topic grew within the horizon, so that copies may be in different partitions.
-  bool keys_moved() const;
+
+  TopicPartition id_ = {0, 0};
+  const Flow* flow_ = nullptr;
+  Phase phase_ = Phase::kRestoring;
+  std::string problem_;
+  std::string last_held_;  // the last problem of a kHeld, which is logged once
+  std::string stop_before_next_;
+  bool lacks_memory_ = false;
+
+  std::unique_ptr<Partition> filter_;
+  std::optional<Transaction> transaction_;
+  std::optional<RestartPoints> points_;
+
+  int64_t origin_ = 0;
+  int32_t origin_partitions_ = 0;
+  std::string topic_id_;
+  int64_t committed_ = 0;
+  int64_t in_group_ = -1;
+  int64_t filter_end_ = 0;
+  int64_t next_ = 0;
+  int64_t log_end_ = 0;
+  int64_t end_of_log_ = 0;
+  int64_t timed_records_ = 0;
+  int64_t committed_timed_records_ = 0;  // at C
+  LogMark mark_;
+  LogMark committed_mark_;
+  std::optional<LogMark> to_compare_;
+  RestoreProgress restore_;
+  absl::Time time_at_committed_ = absl::InfiniteFuture();
+  absl::Time judged_by_ = absl::InfiniteFuture();
+  absl::Time covered_since_ = absl::InfinitePast();
+  Growth growth_;
+  int64_t unread_deleted_ = 0;
+
+  OwnSnapshots snapshots_;
+  PartitionStatus status_;
+  std::pair<int64_t, int64_t> status_at_;
+  std::vector<CounterSums> sums_;
+  RecordCounts open_counts_;
+  RecordCounts counts_;
+
+  std::map<int64_t, Undeliverable> undeliverable_;  // by offset; forgotten after the commit
+  std::set<int64_t> uncopied_;
+  std::set<int64_t> passed_over_;
+  int64_t passed_over_unlisted_ = 0;
+  int64_t unreadable_at_ = -1;
+  int unreadable_times_ = 0;
+  std::optional<UnreadableBatch> unreadable_;
+  std::string unreadable_why_;
+
+  SchemaWait schema_wait_;
+  Pace pace_;
+  bool warned_of_memory_ = false;
+  bool paused_ = false;
+  bool was_aborted_ = false;
+  bool awaits_room_ = false;
 };
 
 using Tasks = std::map<TopicPartition, std::unique_ptr<Task>>;
