@@ -125,5 +125,22 @@ TEST(ReadinessTest, TheTroubleOfOneTopicIsItsOwnWhileAnotherIsFine) {
   EXPECT_EQ(of({"a", "b"}, {"z"}, {{"a", "x"}}), std::pair(Texts({"x", "z"}), Texts()));
 }
 
+// Of merged inputs, which are topics by themselves as long as nothing routes them, one may be away.
+TEST(ReadinessTest, AMergedTopicIsFineWhileOneInputIs) {
+  const auto is_ready = [](const std::vector<TopicProblem>& problems) {
+    DaemonReport report;
+    TopicReport& merged = report.topics.emplace_back();
+    merged.input = "merged";
+    merged.routed_from = {"a", "b"};
+    report.topics.emplace_back().input = "b";
+    SetReadiness({}, problems, report);
+    return report.not_ready.empty();
+  };
+  EXPECT_TRUE(is_ready({}));
+  EXPECT_TRUE(is_ready({{"b", "x"}}));
+  EXPECT_FALSE(is_ready({{"a", "x"}, {"b", "y"}}));
+  EXPECT_FALSE(is_ready({{"merged", "x"}, {"b", "y"}}));
+}
+
 }  // namespace
 }  // namespace lethe::kafka

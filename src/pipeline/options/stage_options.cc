@@ -94,7 +94,7 @@ int64_t LeastMemory(const DaemonOptions& options, int32_t partitions) {
 
 std::string LeastMemoryText(const DaemonOptions& options, int32_t partitions) {
   return absl::StrCat("memory is ", BytesSetting(options.stage.memory_limit_bytes), ", and the ", partitions,
-                      " partitions of the input need at least ",
+                      " partitions of ", options.input, " alone need at least ",
                       BytesSetting(LeastMemory(options, partitions)), " where one instance has all of them");
 }
 

@@ -108,9 +108,11 @@ void SetReadiness(const std::vector<std::string>& reasons, const std::vector<Top
   std::set<absl::string_view> troubled;
   for (const TopicProblem& problem : problems) troubled.insert(problem.topic);
   const auto is_fine = [&](const TopicReport& topic) {
-    return !troubled.contains(topic.input) &&
-           std::none_of(topic.routed_from.begin(), topic.routed_from.end(),
-                        [&](const std::string& input) { return troubled.contains(input); });
+    // Of merged inputs one may be away.
+    const bool has_input = topic.routed_from.empty() ||
+                           std::any_of(topic.routed_from.begin(), topic.routed_from.end(),
+                                       [&](const std::string& input) { return !troubled.contains(input); });
+    return has_input && !troubled.contains(topic.input);
   };
   const bool is_any_fine =
       report.topics.size() > 1 && std::any_of(report.topics.begin(), report.topics.end(), is_fine);
