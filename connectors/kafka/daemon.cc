@@ -84,6 +84,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
   if (!memory.ok()) return memory.status();
   daemon->memory_ = *std::move(memory);
   if (!is_list) return daemon;
+  for (Stage* stage : daemon->stages_) stage->flows.SetList();
   auto list = TopicList::Create(std::move(topics));
   if (!list.ok()) return list.status();
   daemon->finder_.emplace(*std::move(list), daemon->judging_.flows,

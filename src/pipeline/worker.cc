@@ -162,7 +162,7 @@ void Worker::HandleEvent(const InputRecord& at) {
       if (task != nullptr) ownership_.LoseUnread(*task, event.why);
       return;
     case SourceEvent::Kind::kError:
-      if (event.problem == SourceEvent::Problem::kMayNotReadTopic && at.flow >= 0 && all_flows_.size() > 1)
+      if (event.problem == SourceEvent::Problem::kMayNotReadTopic && at.flow >= 0 && all_flows_.are_several())
         return input_watch_.MeetDenial(at.flow, event.why);
       return membership_.MeetError(event);
   }

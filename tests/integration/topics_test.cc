@@ -340,6 +340,32 @@ TEST_F(MergedTopicsTest, AMissingInputHoldsNoOther) {
   EXPECT_EQ(ids.size(), 400u);
 }
 
+// The routers of one topic do not take the others with them, though they are a group of their own.
+TEST_F(MergedTopicsTest, AChangedIdOfARoutedTopicHoldsItAlone) {
+  for (const char* topic :
+       {"west", "east", "all", "orders", "orders-unique", "clicks.web", "clicks-unique.web"})
+    Create(topic);
+  const std::string clicks = absl::StrCat(name_, "-", Topic("clicks.web"), "-repartition");
+  Scatter("clicks.web", 2, 1, 100);
+  auto daemon = Start();
+  ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(clicks, {"clicks.web"}); })) << daemon->Log();
+  ASSERT_TRUE(daemon->Stop());
+  Config() << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
+           << "  - {input: " << name_ << ".clicks.web, output: " << name_
+           << ".clicks-unique.web, scope: topic, id: key}\n";
+  Send("orders", 1, 100);
+  daemon = Start();
+  ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 200; })) << daemon->Log();
+  HttpAnswer ready;
+  EXPECT_TRUE(daemon->Await([&] {
+    ready = daemon->Get("/readyz");
+    return ready.status == 200 &&
+           absl::StrContains(ready.body, "kafka-topics.sh --delete --topic " + clicks + ", then") &&
+           absl::StrContains(ready.body, "--group " + name_ + "-repartition --topic " + Topic("clicks.web"));
+  })) << ready.body;
+  EXPECT_TRUE(daemon->Stop());
+}
+
 // The broker that has one topic's output is behind a wire of 5,000 bytes a second. Its topic gets so little
 // of each transaction that the others go on: at the least size of a whole transaction each would take 13 s.
 TEST(SlowTopicTest, DelaysTheOthersByLittle) {

@@ -52,6 +52,30 @@ size_t Columns(absl::string_view line) {
   return columns;
 }
 
+// 500 records of ten milliseconds say nothing of the rate of a day.
+TEST(SurveyText, ABurstIsNoRate) {
+  Survey survey({.id = *IdSpec::Parse("key"), .memory_bytes = 64 << 20});
+  for (int i = 0; i < 500; ++i) {
+    const std::string key = absl::StrCat("k", i);
+    SurveyRecord record;
+    record.record.key = key;
+    record.record.value = key;
+    record.offset = i;
+    record.time_ms = 1'700'000'000'000 + i / 50;
+    survey.Add(record);
+  }
+  const SurveyedTopic topic = {"orders",
+                               SurveyText{.brokers = "localhost:9092",
+                                          .input = "orders",
+                                          .in_topic = 500,
+                                          .to_read = 500,
+                                          .report = survey.Report()},
+                               ""};
+  std::ostringstream out;
+  WriteSurveys({topic}, kPlain, out);
+  EXPECT_TRUE(absl::StrContains(out.str(), "memory: 64MiB")) << out.str();
+}
+
 TEST(SurveyText, FitsATerminal) {
   for (const int64_t memory : {int64_t{64} << 20, int64_t{1} << 20}) {
     for (const bool blocks : {false, true}) {

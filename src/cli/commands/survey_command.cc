@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -148,7 +149,7 @@ class Surveyor {
   const std::atomic<bool>& interrupted_;
 };
 
-// The topics that the pattern matches, without those that lethe would write for them.
+// The topics that the pattern matches, without those that lethe would write for them, or has written.
 absl::StatusOr<std::vector<std::string>> MatchingTopics(const SurveyCommandOptions& options,
                                                         absl::string_view pattern) {
   DaemonOptions process;
@@ -167,7 +168,9 @@ absl::StatusOr<std::vector<std::string>> MatchingTopics(const SurveyCommandOptio
         absl::StrCat("no broker answers at ", options.brokers, ": ", inputs.status().message()));
   }
   std::vector<std::string> names;
-  for (const DaemonOptions& topic : inputs->topics) names.push_back(topic.input);
+  for (const DaemonOptions& topic : inputs->topics) {
+    if (!absl::EndsWith(topic.input, "-repartition")) names.push_back(topic.input);
+  }
   if (names.empty()) return absl::NotFoundError(absl::StrCat("no topic matches ", pattern));
   return names;
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "lethe/options.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/plain_text.h"
@@ -492,6 +493,17 @@ void WriteObject(const SurveyText& text, const std::string& error, std::ostream&
   out << "}";
 }
 
+// Unique events a second, for the memory of a horizon. The records of a whole topic that is younger than the
+// horizon may be a burst: that many are known, and no more.
+double UniqueRate(const SurveyText& text, double copies, absl::Duration horizon) {
+  const SurveyReport& report = text.report;
+  const double rate = report.rate * (1 - copies);
+  if (text.to_read < text.in_topic || report.end - report.begin >= horizon) return rate;
+  const absl::Duration age = std::max(absl::Now() - report.begin, report.end - report.begin);
+  const double seconds = absl::ToDoubleSeconds(std::clamp(age, absl::Seconds(1), horizon));
+  return std::min(rate, static_cast<double>(report.records) * (1 - copies) / seconds);
+}
+
 }  // namespace
 
 void WriteSurveys(const std::vector<SurveyedTopic>& topics, const TextStyle& style, std::ostream& out) {
@@ -537,8 +549,9 @@ void WriteSurveys(const std::vector<SurveyedTopic>& topics, const TextStyle& sty
                       "-unique, id: ", JsonString(id), ", horizon: ", FlagText(horizon),
                       is_scattered ? ", scope: topic" : "", "}\n");
       PlanRequest request;
-      request.rate = std::max(report.rate * (1 - share.value), kLeastRate);
-      request.horizon = is_scattered ? horizon + 2 * LeadOf(horizon) : horizon;
+      const absl::Duration held = is_scattered ? horizon + 2 * LeadOf(horizon) : horizon;
+      request.horizon = held;
+      request.rate = std::max(UniqueRate(*topic.text, share.value, held), kLeastRate);
       request.target_fpp = StageOptions().target_fpp;
       if (const auto plan = MakePlan(request); plan.ok()) memory_bytes += plan->memory_bytes;
     }

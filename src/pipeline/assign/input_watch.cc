@@ -17,9 +17,9 @@ constexpr absl::Duration kLookEvery = absl::Seconds(5);
 constexpr int kPauses = 9;
 // A broker that has just started may not know a topic yet, so one answer does not count.
 constexpr int kAbsences = 2;
-// A rebalance may wait for a member that does not answer; and there may be a cause that no rebalance cures.
-constexpr absl::Duration kPatience = absl::Seconds(30);
-constexpr int kMostDoublings = 7;  // an hour
+// The owner may just have been given it; and there may be a cause that no rebalance cures.
+constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr int kMostDoublings = 9;  // an hour and a half
 
 std::string WhyGone(const Flow& flow) {
   if (!flow.options.routed_from.empty()) return LostRepartitionTopic(flow.options);
@@ -115,9 +115,16 @@ std::map<std::string, std::string> InputWatch::Unreadable() const {
   std::map<std::string, std::string> gone;
   for (const auto& [flow, why] : denied_) gone.emplace(flows_.at(flow).options.input, why);
   for (const auto& [number, watched] : watched_) {
-    if (!watched.is_gone) continue;
     const Flow& flow = flows_.at(number);
-    gone.emplace(flow.options.input, WhyGone(flow));
+    const absl::Duration unassigned = state_.clock.Steady() - watched.unassigned_since;
+    if (watched.is_gone) {
+      gone.emplace(flow.options.input, WhyGone(flow));
+    } else if (unassigned >= kLookEvery && flows_.are_several()) {
+      gone.emplace(flow.options.input,
+                   absl::StrCat(flow.options.input, " has partitions without an owner, for ",
+                                absl::FormatDuration(absl::Trunc(unassigned, absl::Seconds(1))),
+                                ": the group is asked for a new assignment"));
+    }
   }
   return gone;
 }

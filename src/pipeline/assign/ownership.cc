@@ -105,8 +105,8 @@ absl::Status Ownership::Prepare(const std::vector<TopicPartition>& partitions) {
     without_answer_.erase(number);
   }
   absl::Status asked = AssignmentQuestions(state_, cluster_)
-                           .Ask(topics, flows_.size() == 1 ? AssignmentQuestions::OfOnlyTopic()
-                                                           : AssignmentQuestions::OfOneOfMany());
+                           .Ask(topics, !flows_.are_several() ? AssignmentQuestions::OfOnlyTopic()
+                                                              : AssignmentQuestions::OfOneOfMany());
   if (!asked.ok()) return asked;
   AskLogTimes(topics);
   std::vector<Task*> fresh;
@@ -175,7 +175,8 @@ void Ownership::SayNew(const std::vector<AssignedTopic>& topics) const {
 }
 
 absl::Status Ownership::FailFlow(const AssignedTopic& topic, const absl::Status& why) {
-  if (flows_.size() == 1 || absl::IsAborted(why) || absl::IsCancelled(why) || !state_.fatal.ok()) return why;
+  if (!flows_.are_several() || absl::IsAborted(why) || absl::IsCancelled(why) || !state_.fatal.ok())
+    return why;
   const Flow& flow = *topic.flow;
   if (topic.has_no_answer) without_answer_[flow.number] = topic.partitions;
   for (const int32_t partition : topic.partitions) {
@@ -348,7 +349,7 @@ void Ownership::PrepareAgain(Task& task) {
     if (task.phase() != Phase::kFailed) source_.Seek(task);
     return;
   }
-  if (!absl::IsCancelled(asked) && flows_.size() == 1) state_.fatal = asked;
+  if (!absl::IsCancelled(asked) && !flows_.are_several()) state_.fatal = asked;
   task.Fail(std::string(asked.message()));
 }
 

@@ -190,7 +190,7 @@ absl::Status Transactions::CommitStart(std::vector<Task*> fresh) {
       spdlog::warn("lane {}: committing where partitions start: {}{}", state_.lane, sink_.report().last_error,
                    *like_it);
     }
-    if (all_flows_.size() > 1) FailDeleted(fresh);
+    if (all_flows_.are_several()) FailDeleted(fresh);
     if (state_.Wait(kAskAgainAfter)) break;
   }
   for (const Task* task : fresh) tasks_.erase(task->id());
@@ -275,7 +275,7 @@ Outcome Transactions::Resolve(Outcome known) {
       return answer.status();
     });
     // Of a topic that may not be read any more the group's generation is what tells, at its next commit.
-    const bool is_needless = known == Outcome::kAborted && all_flows_.size() > 1;
+    const bool is_needless = known == Outcome::kAborted && all_flows_.are_several();
     if (!asked.ok() && !(is_needless && absl::IsPermissionDenied(asked))) return Outcome::kStopped;
     if (!asked.ok()) of_flow.second.clear();
   }

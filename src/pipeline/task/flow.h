@@ -64,6 +64,10 @@ class Flows {
     const std::lock_guard<std::mutex> lock(mutex_);
     return *flows_.at(static_cast<size_t>(number));
   }
+  // Before the workers start: the process has a list of topics, of which one or none may be here.
+  void SetList() { is_list_ = true; }
+  // Whether the trouble of one topic is its own, and not the worker's.
+  bool are_several() const { return is_list_ || size() > 1; }
   // By the input's name; null: there is none.
   Flow* Find(absl::string_view input) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -72,6 +76,7 @@ class Flows {
   }
 
  private:
+  bool is_list_ = false;
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<Flow>> flows_;      // guarded by mutex_, as is this
   std::map<absl::string_view, Flow*> by_input_;  // views of the flows' options
