@@ -244,7 +244,7 @@ format-check:
 tidy:  ## clang-tidy over all sources, or over those whose path matches FILES='src/cli/.*'
 	$(call install,$(build_packages) $(test_packages) $(tidy_packages))
 	@cmake --preset tidy > /dev/null
-	@cmake --build build/tidy --target tests/mutated/mutations.inc > /dev/null
+	@python3 tests/simulation/mutations/mutate.py $(CURDIR) build/tidy/tests/mutated
 	run-clang-tidy -p build/tidy -quiet -j $(JOBS) '^$(CURDIR)/$(or $(FILES),(src|connectors|tests)/)'
 
 fuzz:  ## each fuzz target for SECONDS=10
