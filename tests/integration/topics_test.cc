@@ -183,6 +183,29 @@ TEST_F(TopicsTest, AnInputThatIsDeletedAndCreatedAgainLeavesTheOthersReading) {
   EXPECT_TRUE(Right("orders", "orders-unique"));
 }
 
+// The group gives a member that comes back what it had, and does not look at its new subscription (KIP-345).
+TEST_F(TopicsTest, AnEntryThatARestartBringsIsNamedUntilItIsRead) {
+  for (const char* topic : {"orders", "orders-unique", "bills", "bills-unique"}) Create(topic);
+  Config() << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n";
+  Send("orders", 1, 100);
+  Send("bills", 1, 100);
+  auto daemon = Start();
+  ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 200; })) << daemon->Log();
+  ASSERT_TRUE(daemon->process().Signal(SIGKILL).ok());
+  Config() << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
+           << "  - {input: " << name_ << ".bills, output: " << name_ << ".bills-unique}\n";
+  daemon = Start();
+  HttpAnswer ready;
+  EXPECT_TRUE(daemon->Await([&] {
+    ready = daemon->Get("/readyz");
+    return ready.status == 200 && absl::StrContains(ready.body, Topic("bills") + " has partitions without");
+  })) << ready.body;
+  ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("bills")) == 200; })) << daemon->Log();
+  EXPECT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(Right("bills", "bills-unique"));
+}
+
 // Two inputs that carry the same events, of which each also repeats its own, and a topic whose copies are in
 // other partitions, beside one whose copies are not.
 class MergedTopicsTest : public TopicsTest {
