@@ -34,10 +34,10 @@ class LETHE_EXPORT MemoryBudget {
   // Takes `bytes` from the budget, or takes nothing and returns false if they are not there.
   bool Reserve(int64_t bytes) {
     if (TakeFromAll(bytes)) {
-      if (shares_ != nullptr) DivideIfShort();
+      DivideIfShort();
       return true;
     }
-    if (shares_ != nullptr && DivideFor(bytes) && TakeFromAll(bytes)) return true;
+    if (DivideFor(bytes) && TakeFromAll(bytes)) return true;
     NoteRefused(bytes);
     return false;
   }
@@ -52,7 +52,7 @@ class LETHE_EXPORT MemoryBudget {
 
   // Whether `bytes` are there now. If not, that counts as a refusal, as if they had been asked for.
   bool HasRoomFor(int64_t bytes) {
-    if (bytes <= free_bytes() || (shares_ != nullptr && DivideFor(bytes))) return true;
+    if (bytes <= free_bytes() || DivideFor(bytes)) return true;
     NoteRefused(bytes);
     return false;
   }
@@ -104,6 +104,7 @@ class LETHE_EXPORT MemoryBudget {
     free_bytes_ += limit_bytes - limit_bytes_;
     limit_bytes_ = limit_bytes;
   }
+  // Of shares alone. DivideFor: whether there is room for `bytes` then.
   void DivideIfShort();
   bool DivideFor(int64_t bytes);
 

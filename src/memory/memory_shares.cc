@@ -17,10 +17,11 @@ MemoryBudget::~MemoryBudget() {
 }
 
 void MemoryBudget::DivideIfShort() {
-  if (shares_->IsShort()) shares_->Divide(this, 0);
+  if (shares_ != nullptr && shares_->IsShort()) shares_->Divide(this, 0);
 }
 
 bool MemoryBudget::DivideFor(int64_t bytes) {
+  if (shares_ == nullptr) return false;
   shares_->Divide(this, bytes);
   return bytes <= free_bytes();
 }

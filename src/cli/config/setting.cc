@@ -162,8 +162,9 @@ absl::Status StoreNumber(const Form& form, absl::string_view text, Number& targe
 // Their parsers name the text themselves.
 template <class Value>
 absl::Status StoreField(absl::StatusOr<Value> value, Value& target) {
-  if (value.ok()) target = *std::move(value);
-  return value.status();
+  if (!value.ok()) return value.status();
+  target = *std::move(value);
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -101,12 +101,12 @@ absl::Status Transactions::Begin(Task& task) {
   }
   if (task.in_transaction()) return absl::OkStatus();
   auto begun = task.filter()->Begin();
-  if (begun.ok()) {
-    task.Begin(*std::move(begun));
-  } else {
+  if (!begun.ok()) {
     state_.fatal = begun.status();
+    return begun.status();
   }
-  return begun.status();
+  task.Begin(*std::move(begun));
+  return absl::OkStatus();
 }
 
 size_t Transactions::RoomFor(const Task& task, RecordRun run) {

@@ -74,7 +74,7 @@ void Task::StartSnapshot(RestoredPartition restored, SnapshotId id, RestartPoint
                          const SnapshotNotes& notes) {
   filter_ = std::move(restored.partition);
   points_ = std::move(points);
-  snapshots_.named = std::move(id);
+  snapshots_.named = id;
   timed_records_ = committed_timed_records_ = notes.timed_records;
   mark_ = committed_mark_ = {notes.mark_offset, restored.point.record_before};
   filter_end_ = restored.point.offset;
@@ -89,7 +89,7 @@ void Task::ComeBack(const Task& assigned, int64_t committed, std::optional<Snaps
   log_end_ = assigned.log_end_;
   SetTimes(assigned.time_at_committed_, assigned.judged_by_);
   restore_ = RestoreProgress(filter_end_, committed);
-  snapshots_.named = std::move(snapshot);
+  snapshots_.named = snapshot;
   // Reads the record before F once more, to see that this is still the same log.
   phase_ = mark_.offset < 0 ? Phase::kRestoring : Phase::kChecking;
   next_ = mark_.offset < 0 ? filter_end_ : mark_.offset;
