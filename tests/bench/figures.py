@@ -14,6 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 matplotlib.rcParams.update({"axes.grid": True, "grid.alpha": 0.3, "legend.fontsize": 8, "svg.hashsalt": "lethe"})
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib import ticker
 
 # Okabe and Ito's colours, which most people can tell apart.
 STYLES = {
@@ -62,9 +63,12 @@ def draw(figures, curves, y_label, path):
         axes.set_xlabel("ids in a horizon")
         axes.set_title(f"target {target:g}")
     plots[0][0].set_ylabel(y_label)
-    plots[0][-1].legend()
+    for axes in plots[0]:
+        for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            which(ticker.FormatStrFormatter("%g"))
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    figure.legend(*plots[0][0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0), ncol=4)
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
     plt.close(figure)
 
 
