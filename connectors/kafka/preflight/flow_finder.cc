@@ -125,7 +125,7 @@ absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
   rd_kafka_t* const client = routing_client_.get();
   if (absl::Status made = EnsureRepartitionTopicOnce(options, client); !made.ok()) return made;
   const absl::Status there = CountPartitions(client, RepartitionTopic(options), kAskTimeoutMs).status();
-  if (absl::IsNotFound(there)) return absl::UnavailableError(there.message());  // it was made a moment ago
+  if (absl::IsNotFound(there)) return absl::UnavailableError(there.message());  // it was created a moment ago
   if (!there.ok()) return there;
   for (const std::string& input : Unrouted(options)) {
     DaemonOptions routing = RoutingOptions(options, input);

@@ -112,21 +112,21 @@ void InputWatch::TryDenied() {
 }
 
 std::map<std::string, std::string> InputWatch::Unreadable() const {
-  std::map<std::string, std::string> gone;
-  for (const auto& [flow, why] : denied_) gone.emplace(flows_.at(flow).options.input, why);
+  std::map<std::string, std::string> unreadable;
+  for (const auto& [flow, why] : denied_) unreadable.emplace(flows_.at(flow).options.input, why);
   for (const auto& [number, watched] : watched_) {
     const Flow& flow = flows_.at(number);
     const absl::Duration unassigned = state_.clock.Steady() - watched.unassigned_since;
     if (watched.is_gone) {
-      gone.emplace(flow.options.input, WhyGone(flow));
+      unreadable.emplace(flow.options.input, WhyGone(flow));
     } else if (unassigned >= kLookEvery && flows_.are_several()) {
-      gone.emplace(flow.options.input,
-                   absl::StrCat(flow.options.input, " has partitions without an owner, for ",
-                                absl::FormatDuration(absl::Trunc(unassigned, absl::Seconds(1))),
-                                ": the group is asked for a new assignment"));
+      unreadable.emplace(flow.options.input,
+                         absl::StrCat(flow.options.input, " has partitions without an owner, for ",
+                                      absl::FormatDuration(absl::Trunc(unassigned, absl::Seconds(1))),
+                                      ": lethe rejoins the group for a new assignment"));
     }
   }
-  return gone;
+  return unreadable;
 }
 
 void InputWatch::LookForOtherTopics(const std::vector<Seen>& seen) {
