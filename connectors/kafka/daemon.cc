@@ -241,7 +241,7 @@ absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics 
   }
   if (options.routes) {
     std::unique_ptr<RoutedSources>& sources = sources_[options.output];
-    if (sources == nullptr) sources = std::make_unique<RoutedSources>();
+    if (sources == nullptr) sources = std::make_unique<RoutedSources>(&asked_soon_);
     flow->sources = sources.get();
     // Before the lanes see it: what no one has spoken of holds the others.
     sources->SetCount(stage.flows.size(), flow->topics.partitions);
@@ -285,7 +285,7 @@ absl::Status Daemon::RunToStop() {
           const std::lock_guard<std::mutex> lock(mutex_);
           return routing_->Partitions(flow);
         },
-        stop_);
+        asked_soon_, stop_);
     Start(*routing_);
   }
   if (routing_ && options_.exit_at_end) {

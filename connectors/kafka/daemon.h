@@ -140,6 +140,7 @@ class Daemon {
   std::unique_ptr<SnapshotThread> snapshot_thread_;  // ends before the flows; null: there are no snapshots
   std::optional<Stage> routing_;                     // the first of two, if ids are to be unique in the topic
   std::vector<Stage*> stages_ = {&judging_};         // with routing_ if there is one
+  WakeUp asked_soon_;                                // by a router that waits for news of others
   std::map<std::string, std::unique_ptr<RoutedSources>> sources_;  // by the topic to which they are routed
   std::unique_ptr<SourceFeed> source_feed_;
   std::optional<LogTrimmer> trimmer_;

@@ -20,14 +20,21 @@ constexpr absl::Duration kAskTimeout = absl::Seconds(2);
 }  // namespace
 
 SourceFeed::SourceFeed(const DaemonOptions& routing, const Flows& flows,
-                       std::function<std::vector<int32_t>(int32_t flow)> owned, const StopFlag& stop)
-    : options_(routing), flows_(flows), owned_(std::move(owned)), stop_(stop) {
+                       std::function<std::vector<int32_t>(int32_t flow)> owned, WakeUp& asked_soon,
+                       const StopFlag& stop)
+    : options_(routing), flows_(flows), owned_(std::move(owned)), asked_soon_(asked_soon), stop_(stop) {
   thread_ = std::thread([this] { Run(); });
+}
+
+SourceFeed::~SourceFeed() {
+  asked_soon_.Wake();
+  thread_.join();
 }
 
 void SourceFeed::Run() {
   absl::Time next_ask = absl::InfinitePast();
   while (!stop_.WaitFor(kAskSoonEvery)) {
+    asked_soon_.WaitFor(std::max(next_ask - SteadyNow(), absl::ZeroDuration()));
     const bool is_due = SteadyNow() >= next_ask;
     std::map<RoutedSources*, std::vector<const Flow*>> asked;
     for (int32_t number = 0; number < flows_.size(); ++number) {

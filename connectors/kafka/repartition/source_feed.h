@@ -12,6 +12,7 @@
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/clock/wake_up.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/task/flow.h"
@@ -19,7 +20,7 @@
 namespace lethe::kafka {
 
 // Asks the group, in a thread of its own: each second, and up to fifty times a second while a lane waits for
-// others.
+// others, which `asked_soon` tells.
 //
 // Invariant: the ends of the logs are asked before the committed offsets, so a partition that counts as at
 // its end was there.
@@ -28,9 +29,10 @@ class SourceFeed {
   // `routing` are the options of all routers, and `flows` theirs. `owned` returns the partitions of a flow in
   // this process, whose lanes speak for themselves. All outlive the feed.
   SourceFeed(const DaemonOptions& routing, const Flows& flows,
-             std::function<std::vector<int32_t>(int32_t flow)> owned, const StopFlag& stop);
+             std::function<std::vector<int32_t>(int32_t flow)> owned, WakeUp& asked_soon,
+             const StopFlag& stop);
   // After the stop.
-  ~SourceFeed() { thread_.join(); }
+  ~SourceFeed();
   SourceFeed(const SourceFeed&) = delete;
   SourceFeed& operator=(const SourceFeed&) = delete;
 
@@ -43,6 +45,7 @@ class SourceFeed {
   const DaemonOptions& options_;
   const Flows& flows_;
   const std::function<std::vector<int32_t>(int32_t flow)> owned_;
+  WakeUp& asked_soon_;
   const StopFlag& stop_;
   std::map<int32_t, int32_t> partitions_;  // of each flow
   ClientErrors errors_;

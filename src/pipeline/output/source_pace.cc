@@ -80,6 +80,10 @@ std::map<TopicPartition, SourceState> RoutedSources::All(absl::Time now) const {
   return all;
 }
 
+void RoutedSources::AskSoon() {
+  if (!ask_soon_.exchange(true) && asked_soon_ != nullptr) asked_soon_->Wake();
+}
+
 void RoutedSources::PutEnds(const std::map<TopicPartition, int64_t>& ends, absl::Time now) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [partition, end] : ends) ends_[partition] = {end, now};

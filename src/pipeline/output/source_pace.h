@@ -15,6 +15,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "src/pipeline/clock/wake_up.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/task/workplace.h"
 
@@ -35,6 +36,9 @@ SourceState CommittedState(int64_t offset, absl::string_view metadata, int64_t l
 // commits. `now` is Clock::Steady(). Thread-safe.
 class RoutedSources {
  public:
+  // `asked_soon` is woken by AskSoon(), and outlives it; null: nobody waits for that.
+  explicit RoutedSources(WakeUp* asked_soon = nullptr) : asked_soon_(asked_soon) {}
+
   // By partition, as of now.
   void Put(const std::map<TopicPartition, SourceState>& states, absl::Time now);
   // The input has so many partitions. Nothing is known of those that were never put: they hold the others.
@@ -47,7 +51,7 @@ class RoutedSources {
   std::optional<int64_t> End(TopicPartition partition, absl::Time now) const;
 
   // A lane waits, and news of others may end that. True once.
-  void AskSoon() { ask_soon_ = true; }
+  void AskSoon();
   bool TakeAskSoon() { return ask_soon_.exchange(false); }
   // The brokers have answered. Without an answer nobody can tell whether a partition stands still.
   void SetAnswered(bool answered) { answered_ = answered; }
@@ -61,6 +65,7 @@ class RoutedSources {
 
     bool is_new(absl::Time now) const;
   };
+  WakeUp* const asked_soon_;
   std::atomic<bool> ask_soon_{false};
   std::atomic<bool> answered_{true};
   mutable std::mutex mutex_;
