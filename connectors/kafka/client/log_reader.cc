@@ -13,6 +13,8 @@ constexpr absl::Duration kAskEvery = absl::Milliseconds(50);
 // As times, in the protocol's request ListOffsets.
 constexpr int64_t kLatest = -1;
 constexpr int64_t kEarliest = -2;
+// The client looks for the answer of each partition in the list of all that were asked for.
+constexpr size_t kPartitionsAtOnce = 256;
 
 PartitionListPtr PlacesIn(const std::map<std::string, std::vector<int32_t>>& partitions, int64_t at) {
   PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
@@ -22,6 +24,25 @@ PartitionListPtr PlacesIn(const std::map<std::string, std::vector<int32_t>>& par
     }
   }
   return list;
+}
+
+absl::Status AskSomeEnds(rd_kafka_t* client, const std::map<std::string, std::vector<int32_t>>& partitions,
+                         absl::Duration timeout, EndsByTopic& ends) {
+  const PartitionListPtr list = PlacesIn(partitions, kLatest);
+  if (list->cnt == 0) return absl::OkStatus();
+  const rd_kafka_resp_err_t code =
+      rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout)));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ErrorStatus(code, partitions.size() == 1
+                                 ? absl::StrCat("asking for the end of ", partitions.begin()->first)
+                                 : absl::StrCat("asking for the ends of ", partitions.size(), " topics"));
+  }
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& answer = list->elems[i];
+    if (answer.err == RD_KAFKA_RESP_ERR_NO_ERROR && answer.offset >= 0)
+      ends[answer.topic][answer.partition] = answer.offset;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -130,19 +151,13 @@ absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client,
                                     const std::map<std::string, std::vector<int32_t>>& partitions,
                                     absl::Duration timeout) {
   EndsByTopic ends;
-  const PartitionListPtr list = PlacesIn(partitions, kLatest);
-  if (list->cnt == 0) return ends;
-  const rd_kafka_resp_err_t code =
-      rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout)));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(code, partitions.size() == 1
-                                 ? absl::StrCat("asking for the end of ", partitions.begin()->first)
-                                 : absl::StrCat("asking for the ends of ", partitions.size(), " topics"));
-  }
-  for (int i = 0; i < list->cnt; ++i) {
-    const rd_kafka_topic_partition_t& answer = list->elems[i];
-    if (answer.err == RD_KAFKA_RESP_ERR_NO_ERROR && answer.offset >= 0)
-      ends[answer.topic][answer.partition] = answer.offset;
+  for (auto next = partitions.begin(); next != partitions.end();) {
+    std::map<std::string, std::vector<int32_t>> some;
+    for (size_t count = 0; next != partitions.end() && count < kPartitionsAtOnce; ++next) {
+      some.insert(*next);
+      count += next->second.size();
+    }
+    if (absl::Status asked = AskSomeEnds(client, some, timeout, ends); !asked.ok()) return asked;
   }
   return ends;
 }

@@ -16,8 +16,8 @@ namespace lethe {
 namespace {
 
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
-// So that ten thousand idle partitions cost no more than a thousand.
-constexpr absl::Duration kPublishEveryOfEach = absl::Microseconds(250);
+// So that ten thousand idle partitions cost no more than five hundred.
+constexpr absl::Duration kPublishEveryOfEach = absl::Microseconds(500);
 // The most time that the figures of filters may take of the worker at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
 // Of quiet partitions that many reports are renewed each time, or as many that each is within this time.
