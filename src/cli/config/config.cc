@@ -46,6 +46,17 @@ absl::Status AddTopic(const TopicEntries& entries, Draft& draft, std::vector<Eff
   return absl::OkStatus();
 }
 
+// The index of the entry that clashes with one before it, or is bad by itself. There is one.
+size_t FirstBad(const std::vector<DaemonOptions>& all) {
+  size_t good = 0;  // so many together are
+  for (size_t bad = all.size(); bad - good > 1;) {
+    const size_t middle = (good + bad) / 2;
+    const bool is_good = TopicList::Create({all.begin(), all.begin() + static_cast<int>(middle)}).ok();
+    (is_good ? good : bad) = middle;
+  }
+  return good;
+}
+
 // Finishes each entry of `topics` on top of the rest. The first one's own values and what all have in common
 // become those of the draft.
 absl::Status AddTopics(const std::vector<TopicEntries>& topics, Draft& draft,
@@ -70,7 +81,7 @@ absl::Status AddTopics(const std::vector<TopicEntries>& topics, Draft& draft,
     if (!first) first = std::move(one);
   }
   if (absl::Status status = TopicList::Create(all).status(); !status.ok()) {
-    return Wrong(draft.file_name, kTopics, ": ", status.message());
+    return Wrong(draft.PlaceOf(topics[FirstBad(all)].front()), status.message());
   }
   draft.config = first->config;
   if (absl::c_none_of(all, [](const auto& each) { return NeedsSchema(each.RecordAndCounters()); })) {
