@@ -168,6 +168,18 @@ TEST_F(OutputTest, WithoutAProducerCallsFailWithTheReason) {
   EXPECT_FALSE(absl::IsAborted(begun) || absl::IsCancelled(begun)) << "that would be waited for";
 }
 
+TEST_F(OutputTest, APartitionThatIsMissingIsSaidWithTheRemedy) {
+  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
+  ASSERT_TRUE(output_.Open({1'000'000, 1'000'000}).ok());
+  ASSERT_TRUE(output_.CountPartitions(0).ok());
+  ASSERT_TRUE(output_.Begin().ok());
+  ASSERT_FALSE(Produce("first", 1).ok());
+  const std::string& why = output_.report().to_blame.at(0);
+  EXPECT_TRUE(absl::StrContains(why, options_.output)) << why;
+  EXPECT_TRUE(absl::StrContains(why, "add partitions")) << why;
+  EXPECT_EQ(output_.Abort(), Outcome::kAborted);
+}
+
 // Where that is seen when the next transaction begins.
 TEST_F(OutputTest, ATransactionThatCannotBeginSaysWhyThereIsNoOtherProducer) {
   ASSERT_NO_FATAL_FAILURE(BeginAndFence());

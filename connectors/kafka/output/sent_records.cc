@@ -124,6 +124,10 @@ void SentRecords::Blame(const Sent& sent, rd_kafka_resp_err_t code, const std::s
   why = absl::StrCat("topic ", topic, ": ", rd_kafka_err2str(code));
   if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
     absl::StrAppend(&why, ": grant this user Write on it");
+  } else if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) {
+    absl::StrAppend(&why,
+                    ": it is deleted, or has fewer partitions than its input; create it again, or add "
+                    "partitions to it");
   }
 }
 
