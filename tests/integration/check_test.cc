@@ -128,6 +128,7 @@ TEST(CheckTest, TheInputMustBeKeptForTheLagToo) {
   const Finished check = flow.RunCommand("check", args);
   EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
   EXPECT_TRUE(Says(check, "less than the horizon of 1h and the lag of the group of 40m"));
+  EXPECT_TRUE(Says(check, "has an id at json:/id in all of 201 of its newest records"));
 }
 
 TEST(CheckTest, TheTopicThatSnapshotsGoToMustBeCompacted) {

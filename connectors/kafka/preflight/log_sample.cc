@@ -53,7 +53,10 @@ class FirstRecords {
           places_[i].offset;
     }
     rd_kafka_poll_set_consumer(client_);
-    const absl::Cleanup fetch_no_more = [&] { rd_kafka_assign(client_, nullptr); };
+    const absl::Cleanup fetch_no_more = [&] {
+      rd_kafka_resume_partitions(client_, list.get());  // else they stay paused in the next assignment
+      rd_kafka_assign(client_, nullptr);
+    };
     if (const auto code = rd_kafka_assign(client_, list.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return ErrorStatus(code, "reading first records");
     }
