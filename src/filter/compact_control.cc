@@ -39,6 +39,8 @@ constexpr int64_t kPressureToGrow = 32 * kInsertsPerOverflow;
 // full one takes, and leave enough for the next doubling.
 constexpr double kSettledFpp = 0.5;
 constexpr double kSettledShare = 0.93;
+// It does not while its stream's pace would fill a table so many times as large.
+constexpr double kGrowingPace = 1.3;
 // A doubling may take so much of what is left of so much of the target.
 constexpr double kGrowthShare = 0.3;
 constexpr double kGrowthTarget = 0.9;
@@ -203,8 +205,14 @@ int CompactControl::SettledSlots(bool split) const {
   return table_->formats().settled_slots[static_cast<size_t>(table_->level()) + (split ? 1 : 0)];
 }
 
+bool CompactControl::IsGrowing() const {
+  if (epochs_.live() < 2) return false;
+  const int64_t ids_at_this_pace = CompactEpochs::kInHorizon * epochs_[epochs_.span().newest - 1].ids;
+  return static_cast<double>(ids_at_this_pace) > kGrowingPace * static_cast<double>(epochs_.ids());
+}
+
 void CompactControl::SweepIfSettled() {
-  if (table_->IsSweeping()) return;
+  if (table_->IsSweeping() || IsGrowing()) return;
   const int slots = SettledSlots(false);
   const int split_slots = SettledSlots(true);
   // At least the rate then, which is at most twice this: each epoch has its own or that of the formats.

@@ -72,6 +72,8 @@ class CompactControl : public EngineFilter {
   // At most the rate of all ids then: each entry loses what the formats do, though some lost it before.
   double MostFppWith(int slots, int split_slots) const;
   int SettledSlots(bool split) const;
+  // Whether the newest complete epoch had so many ids that the table will soon be too small.
+  bool IsGrowing() const;
   void SweepIfSettled();
   // Where the table cannot grow, what was kept for growth makes room, as far as the target allows.
   bool SweepAtLimit();

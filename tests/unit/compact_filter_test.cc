@@ -146,6 +146,23 @@ TEST(CompactFilterTest, ASettledTableKeepsLittleForGrowth) {
   }
 }
 
+// Lines are not packed closer while the stream's pace will make the table grow: it would need wider
+// fingerprints for the rest of its growth.
+TEST(CompactFilterTest, GrowthDoesNotSpendTheTargetEarly) {
+  constexpr double kTarget = 1e-6;
+  const uint64_t seed = TestSeed();
+  for (const uint64_t ids : {uint64_t{100'000}, uint64_t{250'000}}) {
+    MemoryBudget memory(int64_t{64} << 20);
+    auto filter = Make(&memory, kDay, kTarget);
+    double worst = 0;
+    for (uint64_t i = 0; i < 2 * ids; ++i) {
+      InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(i * kScenarioHorizonMs / ids));
+      if (i % 256 == 0) worst = std::max(worst, filter->Figures().fpp_modelled);
+    }
+    EXPECT_LE(worst, 0.6 * kTarget) << ids;
+  }
+}
+
 // A line that is split may have more entries for one of the two than that one has slots.
 TEST(CompactFilterTest, GrowthIntoFewerSlotsTakesNoIdAway) {
   constexpr uint64_t kSettled = 100'000;
