@@ -12,7 +12,7 @@ namespace {
 constexpr double kMostHorizons = 7;
 
 // Those that take a cache miss or more for each bit.
-bool IsSlow(const std::string& name) { return name == "published" || name == "plain-ring" || name == "apbf"; }
+bool IsSlow(const std::string& name) { return name == "published" || name == "apbf"; }
 
 // For the progress: what it takes on a machine with two processors and 32 MiB of last-level cache, roughly.
 double ExpectedSeconds(const std::string& name, double window, double target_fpp, const Plan& plan) {
@@ -20,6 +20,7 @@ double ExpectedSeconds(const std::string& name, double window, double target_fpp
   if (name == "compact") nanos = 50;
   if (name == "exact" || name == "exact-engine") nanos = 230;
   if (IsSlow(name)) nanos = 900;
+  if (name == "RocksDB") nanos = 20'000;
   nanos *= window > 5e7 ? 1 : window > 5e6 ? 0.4 : 0.15;
   const double calls = plan.warm + plan.batched + 1.5 * plan.single + 2 * plan.each_timed + 0.15;
   const double probes = std::min(plan.most_probes, plan.false_hits / target_fpp);
@@ -34,14 +35,13 @@ Plan PlanFor(const Extent& extent, const std::string& name, double window, doubl
   Plan plan;
   if (window > 5e6) plan = {.warm = 1.5, .batched = 1, .single = 0.5, .each_timed = 0.5};
   if (window > 5e7) plan = {.warm = 1.25, .batched = 0.5, .single = 0.25, .each_timed = 0.25};
-  if (window > 5e7 && IsSlow(name)) {
-    plan = {.warm = 1.1, .warm_by_insert = true, .batched = 0.05, .single = 0.02, .each_timed = 0.02};
-    if (name == "apbf") plan.warm = 1.4;
-  }
-  if (extent.quick || (window > 5e6 && IsSlow(name))) plan.false_hits = 100;
-  plan.most_probes = std::min(extent.quick ? 2e7 : 6e8, 2 * plan.false_hits / target_fpp);
-  if (window > 5e6 && IsSlow(name)) plan.most_probes = std::min(plan.most_probes, 5e7);
-  if (IsExact(name)) plan.most_probes = 1e6;
+  if (name == "RocksDB") plan = {.warm = 2, .batched = 0.5, .single = 0.25, .each_timed = 0.25};
+  plan.false_hits = extent.quick || window > 5e6 ? 100 : 400;
+  const double most = IsExact(name) || name == kFloor || target_fpp < 1e-8 ? 1e6
+                      : extent.quick                                       ? 2e7
+                      : window > 5e6 && IsSlow(name)                       ? 5e7
+                                                                           : 6e8;
+  plan.most_probes = std::min(most, 2 * plan.false_hits / target_fpp);
   return plan;
 }
 
@@ -62,7 +62,7 @@ absl::StatusOr<Figures> Measure(const Extent& extent, const Contender& contender
   const double copies = kDuplicates * window * kMostHorizons;
   if (figures.window_kept < 1) {
     figures.fault = absl::StrFormat(" (FAULT: a window of %.3f horizons)", figures.window_kept);
-  } else if (figures.missed > 20 + 2 * figures.fpp * copies) {
+  } else if (contender.name != kFloor && figures.missed > 20 + 2 * figures.fpp * copies) {
     figures.fault = absl::StrFormat(" (FAULT: %.0f copies passed)", figures.missed);
   }
   return figures;

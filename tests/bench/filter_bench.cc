@@ -3,8 +3,8 @@
 //   filter_bench [--quick] [--largest-window=IDS] [--only=TEXT] [--readme=FILE] [--json=FILE]
 //
 // --quick is for trying out: windows up to 10^6 ids, and fewer probes. --only measures the tables that have
-// TEXT in their heading; of the files' earlier results it replaces these, and keeps the others. Tables go to
-// standard output too.
+// TEXT in their heading; of the files' earlier results it replaces these, and keeps the others. All tables go
+// to standard output, those that tell the most into README.md too.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -41,7 +41,7 @@ absl::StatusOr<Arguments> Parse(int argc, char** argv) {
     } else if (absl::ConsumePrefix(&argument, "--largest-window=")) {
       if (!absl::SimpleAtod(argument, &arguments.extent.largest_window) ||
           !(arguments.extent.largest_window >= 1e5)) {
-        return absl::InvalidArgumentError("--largest-window: give 1e5 to 1e9");
+        return absl::InvalidArgumentError("--largest-window: give 1e5 to 1e8");
       }
     } else if (absl::ConsumePrefix(&argument, "--only=")) {
       arguments.only = std::string(argument);
@@ -86,7 +86,7 @@ absl::StatusOr<Report> PresentReport(const std::string& readme, const std::strin
                    report.preamble, "This: ", preamble));
 }
 
-// Measures the tables, and prints each as soon as it is there.
+// Measures the tables, and prints each as soon as it is there. Those for README.md are added to `measured`.
 absl::Status Measure(const std::vector<PlannedTable>& tables, Extent extent, std::vector<Figures>* all,
                      std::vector<Report::Section>* measured, std::vector<std::string>* faults) {
   BenchProgress progress;
@@ -100,10 +100,11 @@ absl::Status Measure(const std::vector<PlannedTable>& tables, Extent extent, std
     absl::StatusOr<Table> table = planned.measure(extent, all);
     if (!table.ok()) return table.status();
     table->heading = planned.heading;
-    measured->push_back({planned.heading, table->Markdown()});
+    const std::string text = table->Markdown();
+    if (planned.in_readme) measured->push_back({planned.heading, text});
     faults->insert(faults->end(), table->faults.begin(), table->faults.end());
     progress.Clear();
-    std::printf("%s\n", measured->back().text.c_str());
+    std::printf("%s\n", text.c_str());
     std::fflush(stdout);
   }
   return absl::OkStatus();

@@ -5,12 +5,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/filter/compact_formats.h"
+#include "src/filter/compact_probe.h"
 #include "src/reference/published/published_fbf.h"
 #include "src/reference/published/published_model.h"
 #include "tests/bench/rivals/apbf.h"
+#include "tests/bench/rivals/cuckoo.h"
+#include "tests/bench/rivals/fixed_table.h"
 #include "tests/bench/rivals/hash_set_generations.h"
-#include "tests/bench/rivals/plain_ring.h"
+#include "tests/bench/rivals/rocks_store.h"
 #include "tests/bench/rivals/split_block.h"
+#include "tests/bench/rivals/two_lines.h"
 #include "tests/bench/traffic.h"
 
 namespace lethe::bench {
@@ -32,44 +37,68 @@ absl::StatusOr<Layout> FromEngine(const std::string& name, Engine engine, int ge
   return layout;
 }
 
-bool IsLow(double target_fpp) { return target_fpp < 1e-5; }
+// As many bits as compact takes with many ids.
+constexpr double kPublishedBits = 38;
+constexpr double kTwoLinesBits = 38;
 
-// Sizes: bits per id of the window, for a target of 1e-4 and of 1e-6. Rivals meet it at theirs; the published
-// filter has as many as compact takes with many ids.
-struct Sizes {
-  double at_1e4;
-  double at_1e6;
-
-  double For(double target_fpp) const { return IsLow(target_fpp) ? at_1e6 : at_1e4; }
-};
-constexpr Sizes kPublishedBits = {.at_1e4 = 30.2, .at_1e6 = 42.8};
-constexpr Sizes kPlainRingBits = {.at_1e4 = 26.6, .at_1e6 = 37.3};
-constexpr Sizes kSplitBlockBits = {.at_1e4 = 34.1, .at_1e6 = 55.6};
-
-absl::StatusOr<Layout> MakePlainRing(const std::string& name, double window, double target_fpp) {
-  const auto bits = static_cast<int64_t>(kPlainRingBits.For(target_fpp) * window / 16) / 64 * 64;
-  return OnLines(name, 16, bits * 16 / 8, [&](LineMemory memory) {
-    return std::make_unique<PlainRing>(std::move(memory), bits, IsLow(target_fpp) ? 24 : 17, kHorizonMs);
-  });
+// The memory of the lines that compact has once it has grown, filled as far as there.
+template <typename Tag, typename Processor>
+absl::StatusOr<Layout> MakeFixedTableOf(const CompactFormats& formats, double window) {
+  const CompactFormat format = formats[kCompactSmallLevel];
+  const double most_ids = window * (1 + 1.0 / CompactEpochs::kInHorizon);
+  const auto lines = static_cast<int64_t>(most_ids / (kCompactFullLoad * format.slots)) + 1;
+  return OnLines(
+      "fixed table", CompactEpochs::kInHorizon + 1, lines * kCompactLineBytes, [&](LineMemory memory) {
+        return std::make_unique<FixedTable<Tag, Processor>>(std::move(memory), lines, format, kHorizonMs);
+      });
 }
 
-absl::StatusOr<Layout> MakeSplitBlock(const std::string& name, double window, double target_fpp) {
-  const auto buckets =
-      static_cast<int64_t>(kSplitBlockBits.For(target_fpp) * window / (256 * kSplitGenerations));
-  return OnLines(name, kSplitGenerations, buckets * kSplitGenerations * 32, [&](LineMemory memory) {
+template <typename Processor>
+absl::StatusOr<Layout> MakeFixedTableFor(double window, double target_fpp) {
+  const CompactFormats formats = CompactFormatsFor(target_fpp);
+  return formats.wide ? MakeFixedTableOf<uint16_t, Processor>(formats, window)
+                      : MakeFixedTableOf<uint8_t, Processor>(formats, window);
+}
+
+absl::StatusOr<Layout> MakeFixedTable(double window, double target_fpp) {
+#if defined(__x86_64__)
+  if (RunsAvx2()) return MakeFixedTableFor<Avx2Processor>(window, target_fpp);
+#endif
+  return MakeFixedTableFor<AnyProcessor>(window, target_fpp);
+}
+
+absl::StatusOr<Layout> MakeCuckoo(double window, double target_fpp) {
+  const int64_t buckets = CuckooEpochs::BucketsFor(window);
+  const int bits = CuckooEpochs::FingerprintBitsFor(target_fpp);
+  return OnLines("cuckoo", CuckooEpochs::kEpochs + 1, CuckooEpochs::BytesFor(buckets, bits),
+                 [&](LineMemory memory) {
+                   return std::make_unique<CuckooEpochs>(std::move(memory), buckets, bits, kHorizonMs);
+                 });
+}
+
+// Bits per id of the window for 1e-4 and for 1e-6. An id is a bucket and 32 bits: too few for lower targets.
+absl::StatusOr<Layout> MakeSplitBlock(double window, double target_fpp) {
+  const double bits_per_id = target_fpp > 1e-5 ? 34.1 : 55.6;
+  const auto buckets = static_cast<int64_t>(bits_per_id * window / (256 * kSplitGenerations));
+  return OnLines("split-block", kSplitGenerations, buckets * kSplitGenerations * 32, [&](LineMemory memory) {
     return std::make_unique<SplitBlockFbf>(std::move(memory), buckets, kHorizonMs);
   });
 }
 
 // The k and l of the fewest bits among those with l up to 64, by the paper's recursion for the rate.
-absl::StatusOr<Layout> MakeApbf(const std::string& name, double window, double target_fpp) {
-  const int k = IsLow(target_fpp) ? 25 : 18;
-  const int l = IsLow(target_fpp) ? 63 : 61;
+absl::StatusOr<Layout> MakeApbf(double window, double target_fpp) {
+  const int k = target_fpp > 1e-5 ? 18 : target_fpp > 1e-8 ? 25 : 34;
+  const int l = target_fpp > 1e-5 ? 61 : target_fpp > 1e-8 ? 63 : 58;
   // Half full after the ids of k intervals.
   const auto slice = static_cast<int64_t>(k * window / l / std::log(2) / 64 + 1) * 64;
-  return OnLines(name, k + l, (k + l) * slice / 8, [&](LineMemory memory) {
+  return OnLines("apbf", k + l, (k + l) * slice / 8, [&](LineMemory memory) {
     return std::make_unique<Apbf>(std::move(memory), k, l, slice, kHorizonMs);
   });
+}
+
+absl::StatusOr<Layout> MakeTwoLines(double window) {
+  return OnLines(kFloor, 0, static_cast<int64_t>(kTwoLinesBits / 8 * window),
+                 [](LineMemory memory) { return std::make_unique<TwoLines>(std::move(memory), kHorizonMs); });
 }
 
 // The fewest hashes with a rate within a tenth of the lowest that the size allows.
@@ -89,17 +118,27 @@ absl::StatusOr<Layout> MakeHashSets(const std::string& name, double window) {
   return layout;
 }
 
-absl::StatusOr<Layout> MakePublished(double window, double bits_per_id) {
+absl::StatusOr<Layout> MakeRocksStore() {
+#ifdef LETHE_ROCKSDB
+  absl::StatusOr<std::unique_ptr<Filter>> store = NewRocksStore(kHorizonMs);
+  if (!store.ok()) return store.status();
+  return Layout{.name = "RocksDB", .generations = 1, .filter = *std::move(store)};
+#else
+  return absl::UnimplementedError("built without RocksDB");
+#endif
+}
+
+absl::StatusOr<Layout> MakePublished(double window) {
   constexpr int kGenerations = 16;
   Layout layout{.name = "published",
                 .generations = kGenerations,
                 .memory = std::make_unique<MemoryBudget>(kAmpleBytes)};
-  absl::StatusOr<std::unique_ptr<Filter>> filter =
-      PublishedFbf::Create({.past_generations = kGenerations - 2,
-                            .bits_per_generation = static_cast<int64_t>(bits_per_id * window / kGenerations),
-                            .hashes = PublishedHashes(bits_per_id),
-                            .refresh_period = absl::Milliseconds(kHorizonMs / (kGenerations - 1) + 1),
-                            .memory = layout.memory.get()});
+  absl::StatusOr<std::unique_ptr<Filter>> filter = PublishedFbf::Create(
+      {.past_generations = kGenerations - 2,
+       .bits_per_generation = static_cast<int64_t>(kPublishedBits * window / kGenerations),
+       .hashes = PublishedHashes(kPublishedBits),
+       .refresh_period = absl::Milliseconds(kHorizonMs / (kGenerations - 1) + 1),
+       .memory = layout.memory.get()});
   if (!filter.ok()) return filter.status();
   layout.filter = *std::move(filter);
   return layout;
@@ -107,20 +146,32 @@ absl::StatusOr<Layout> MakePublished(double window, double bits_per_id) {
 
 }  // namespace
 
-const std::vector<std::string>& LayoutNames() {
-  static const auto& names = *new std::vector<std::string>{
-      "compact", "published", "plain-ring", "split-block", "apbf", "exact", "exact-engine"};
+std::vector<std::string> LayoutNames(double window, double target_fpp) {
+  const bool has_all = target_fpp == kDefaultTarget;
+  std::vector<std::string> names = {"compact", "fixed table"};
+  if (has_all) names.emplace_back(kFloor);
+  if (window > 5e7) return names;
+  names.insert(names.end(), {"cuckoo", "apbf"});
+  if (target_fpp > 1e-8) names.emplace_back("split-block");
+  if (!has_all) return names;
+  names.insert(names.end(), {"published", "exact", "exact-engine"});
+#ifdef LETHE_ROCKSDB
+  if (window < 5e6) names.emplace_back("RocksDB");
+#endif
   return names;
 }
 
 absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double target_fpp) {
-  if (name == "published") return MakePublished(window, kPublishedBits.For(target_fpp));
-  if (name == "plain-ring") return MakePlainRing(name, window, target_fpp);
-  if (name == "split-block") return MakeSplitBlock(name, window, target_fpp);
-  if (name == "apbf") return MakeApbf(name, window, target_fpp);
+  if (name == kFloor) return MakeTwoLines(window);
+  if (name == "published") return MakePublished(window);
+  if (name == "fixed table") return MakeFixedTable(window, target_fpp);
+  if (name == "cuckoo") return MakeCuckoo(window, target_fpp);
+  if (name == "split-block") return MakeSplitBlock(window, target_fpp);
+  if (name == "apbf") return MakeApbf(window, target_fpp);
   if (name == "compact") return FromEngine(name, Engine::kCompact, 18, window, target_fpp);
   if (name == "exact-engine") return FromEngine(name, Engine::kExact, 18, window, target_fpp);
   if (name == "exact") return MakeHashSets(name, window);
+  if (name == "RocksDB") return MakeRocksStore();
   return absl::InvalidArgumentError(absl::StrCat("there is no layout ", name));
 }
 

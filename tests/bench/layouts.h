@@ -22,14 +22,21 @@ struct Layout {
   std::unique_ptr<Filter> filter = nullptr;
 };
 
-// "compact", the rivals, and "exact-engine", lethe's own exact engine.
-const std::vector<std::string>& LayoutNames();
+inline constexpr double kDefaultTarget = 1e-6;
+// The row that judges nothing (TwoLines).
+inline constexpr char kFloor[] = "two lines";
+
+// Those that are compared at that size and target: lethe's own engines, the rivals, and the floor. What does
+// not depend on the target is there for the default one only.
+std::vector<std::string> LayoutNames(double window, double target_fpp);
 
 // Of which no false positive can be met.
-inline bool IsExact(const std::string& name) { return name == "exact" || name == "exact-engine"; }
+inline bool IsExact(const std::string& name) {
+  return name == "exact" || name == "exact-engine" || name == "RocksDB";
+}
 
-// A layout for so many ids in the horizon (kHorizonMs). The published one gets as many bits as compact takes;
-// it would need half as many again to meet the target.
+// A layout for so many ids in the horizon (kHorizonMs). The published one gets as many bits as compact takes,
+// and does not meet the target with them.
 absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double target_fpp);
 
 // A layout whose memory is `bytes` of lines; `make` gets the memory.

@@ -91,7 +91,7 @@ std::string FigureText(double value) {
 
 std::string FppText(const Figures& figures) {
   if (figures.false_hits >= 10) return absl::StrFormat("%.2g", figures.fpp);
-  if (figures.fpp_modelled > 0) return absl::StrFormat("%.2g by the model", figures.fpp_modelled);
+  if (figures.fpp_modelled > 0) return absl::StrFormat("%.2g (model)", figures.fpp_modelled);
   return "0";
 }
 
@@ -151,11 +151,13 @@ std::vector<std::string> JsonObjects(const std::vector<Figures>& all) {
   for (const Figures& f : all) {
     objects.push_back(
         absl::StrFormat("{\"layout\": \"%s\", \"window\": %.0f, \"generations\": %d, \"target_fpp\": %g, "
-                        "\"bits_per_id\": %.2f, \"fpp\": %.4g, \"false_hits\": %.0f, "
-                        "\"fpp_modelled\": %.4g, \"ns_from_nothing\": %.2f, \"ns_batch\": %.2f, "
+                        "\"bits_per_id\": %.2f, \"most_bits_per_id\": %.2f, \"fallen_share\": %.3f, "
+                        "\"fpp\": %.4g, \"false_hits\": %.0f, \"fpp_modelled\": %.4g, "
+                        "\"ns_batch\": %.2f, \"ns_from_nothing\": %.2f, \"ns_falling\": %.2f, "
                         "\"ns_single\": %.2f, \"slowest_us\": %.2f}",
-                        f.layout, f.window, f.generations, f.target_fpp, f.bits_per_id, f.fpp, f.false_hits,
-                        f.fpp_modelled, f.ns_from_nothing, f.ns_batch, f.ns_single, f.slowest_us));
+                        f.layout, f.window, f.generations, f.target_fpp, f.bits_per_id, f.most_bits_per_id,
+                        f.fallen_share, f.fpp, f.false_hits, f.fpp_modelled, f.ns_batch, f.ns_from_nothing,
+                        f.ns_falling, f.ns_single, f.slowest_us));
   }
   return objects;
 }

@@ -1,5 +1,4 @@
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -125,20 +124,8 @@ absl::StatusOr<double> FilterNanos(size_t per_call) {
   });
 }
 
-// A lock that nobody else wants, taken and given back. The check of libstdc++ whether there are threads at
-// all is as in a program that has some.
-double LockNanos() {
-  std::thread([] {}).join();
-  constexpr int kTimes = 10'000'000;
-  std::mutex mutex;
-  const double start = ThreadSeconds();
-  for (int i = 0; i < kTimes; ++i) const std::lock_guard lock(mutex);
-  return (ThreadSeconds() - start) / kTimes * 1e9;
-}
-
-// Ids that all threads together judge in a second of time, while each makes its own and judges them in
-// blocks.
-double IdsPerSecond(Partition* partition, int threads) {
+// Ids that all threads together judge in a second of time, each its own, in calls of so many.
+double IdsPerSecond(Partition* partition, int threads, size_t per_call) {
   constexpr int kChunks = 512;
   // Made beforehand, so that only judging is timed.
   std::vector<std::vector<Event>> made(static_cast<size_t>(threads));
@@ -158,8 +145,8 @@ double IdsPerSecond(Partition* partition, int threads) {
       if (--waiting == 0) start = WallNanos();
       while (waiting != 0) std::this_thread::yield();
       const absl::Span<const Event> all = events;
-      for (size_t i = 0; i < all.size(); i += kBlock) {
-        partition->Judge(all.subspan(i, kBlock), absl::MakeSpan(verdicts)).IgnoreError();
+      for (size_t i = 0; i < all.size(); i += per_call) {
+        partition->Judge(all.subspan(i, per_call), absl::MakeSpan(verdicts)).IgnoreError();
       }
     });
   }
@@ -171,16 +158,14 @@ double IdsPerSecond(Partition* partition, int threads) {
 }  // namespace
 
 absl::StatusOr<Table> MeasureStage(const Extent& extent) {
-  Table table{.columns = {"what", "ns per id, batched", "over the filter", "ns, single", "over the filter"}};
+  Table table{.columns = {"what", "ns, batched", "single"}};
   if (!extent.progress->Begin("stage", 4)) return table;
   const absl::StatusOr<double> filter_batched = FilterNanos(kBlock);
   if (!filter_batched.ok()) return filter_batched.status();
   const absl::StatusOr<double> filter_single = FilterNanos(1);
   if (!filter_single.ok()) return filter_single.status();
   const auto add = [&](const std::string& what, double batched, double single) {
-    table.rows.push_back({what, FigureText(batched), absl::StrFormat("%+.1f", batched - *filter_batched),
-                          single == 0 ? "" : FigureText(single),
-                          single == 0 ? "" : absl::StrFormat("%+.1f", single - *filter_single)});
+    table.rows.push_back({what, FigureText(batched), single == 0 ? "" : FigureText(single)});
   };
   add("filter", *filter_batched, *filter_single);
   for (const double audit_share : {0.0, 1.0 / 256}) {
@@ -201,28 +186,18 @@ absl::StatusOr<Table> MeasureStage(const Extent& extent) {
 }
 
 absl::StatusOr<Table> MeasureThreads(const Extent& extent) {
-  if (!extent.progress->Begin("threads", 12)) return Table{};
-  const double lock_nanos = LockNanos();
-  Table table{
-      .text = absl::StrFormat(
-          "A lock that nobody else wants takes %.1f ns: taken in a loop, and nothing else. A block takes the "
-          "clock's lock once, and each shard's lock once. The locks' share is computed from these, over the "
-          "measured time of a block; the stage has no form without its locks that could be measured.",
-          lock_nanos),
-      .columns = {"shards", "1 thread", "2 threads", "4 threads", "8 threads",
-                  "locks' share of 1 thread's time, computed"}};
+  if (!extent.progress->Begin("threads", 20)) return Table{};
+  Table table{.columns = {"shards", "1 thread, blocks of 512", "2 threads", "1 thread, single", "2 threads"}};
   for (const int shards : {1, 4, 16}) {
     std::vector<std::string> row = {absl::StrCat(shards)};
-    double one_thread = 0;
-    for (const int threads : {1, 2, 4, 8}) {
-      absl::StatusOr<OnePartition> open = Open(shards, 1.0 / 256);
-      if (!open.ok()) return open.status();
-      const double rate = IdsPerSecond(open->partition.get(), threads);
-      if (threads == 1) one_thread = rate;
-      row.push_back(absl::StrFormat("%.1f million", rate * 1e-6));
+    for (const size_t per_call : {kBlock, size_t{1}}) {
+      for (const int threads : {1, 2}) {
+        absl::StatusOr<OnePartition> open = Open(shards, 1.0 / 256);
+        if (!open.ok()) return open.status();
+        const double rate = IdsPerSecond(open->partition.get(), threads, per_call);
+        row.push_back(absl::StrFormat("%.1f", rate * 1e-6));
+      }
     }
-    const double block_nanos = static_cast<double>(kBlock) / one_thread * 1e9;
-    row.push_back(absl::StrFormat("%.2f %%", 100 * lock_nanos * (1 + shards) / block_nanos));
     table.rows.push_back(std::move(row));
   }
   return table;

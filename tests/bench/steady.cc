@@ -28,24 +28,10 @@ class Run {
       for (size_t i = 0; i < ids_.size(); i += per_call) Call(i, std::min(per_call, ids_.size() - i));
       seconds += ThreadSeconds() - start;
       Check();
+      NoteMemory();
       done += static_cast<double>(ids_.size());
     }
-    NoteMemory();
     return done == 0 ? 0 : seconds / done * 1e9;
-  }
-
-  void Fill(double horizons) {
-    const double ids = horizons * traffic_.window() / (1 - kDuplicates);
-    std::vector<TimedId> fresh;
-    for (double done = 0; done < ids; done += static_cast<double>(kChunk)) {
-      Make(kChunk);
-      fresh.clear();
-      for (size_t i = 0; i < kChunk; ++i) {
-        if (!is_copy_[i]) fresh.push_back(ids_[i]);
-      }
-      filter_->Insert(fresh);
-    }
-    NoteMemory();
   }
 
   Latencies TimeEach(double horizons) {
@@ -61,8 +47,8 @@ class Run {
         before = after;
       }
       Check();
+      NoteMemory();
     }
-    NoteMemory();
     return latencies;
   }
 
@@ -91,7 +77,11 @@ class Run {
     figures->false_hits = hits;
   }
 
-  int64_t most_bytes() const { return most_bytes_; }
+  // What is held at most from now on.
+  void ForgetMemory() { most_bytes_ = 0; }
+  void SetRate(double rate) { traffic_.SetRate(rate); }
+
+  double most_bits_per_id() const { return static_cast<double>(most_bytes_) * 8 / traffic_.window(); }
   double missed() const { return missed_; }
 
  private:
@@ -121,7 +111,7 @@ class Run {
     return steps;
   }
 
-  void NoteMemory() { most_bytes_ = std::max(most_bytes_, filter_->Status().memory_bytes); }
+  void NoteMemory() { most_bytes_ = std::max(most_bytes_, filter_->Figures().memory_bytes); }
 
   Filter* const filter_;
   Traffic traffic_;
@@ -137,28 +127,28 @@ class Run {
 Figures MeasureSteady(Filter* filter, double window, const Plan& plan) {
   Figures figures;
   Run run(filter, window);
-  const double helper_before = ProcessSeconds() - ThreadSeconds();
-  if (plan.warm_by_insert) {
-    run.Fill(plan.warm);
-  } else {
-    figures.ns_from_nothing = run.Judge(1, kBlock);
-    run.Judge(plan.warm - 1, kBlock);
-  }
-  const double helper_seconds = std::max(ProcessSeconds() - ThreadSeconds() - helper_before, 0.0);
-  figures.helper_ns = helper_seconds / (plan.warm * window / (1 - kDuplicates)) * 1e9;
+  figures.ns_from_nothing = run.Judge(1, kBlock);
+  run.Judge(plan.warm - 1, kBlock);
   // While a filter grows at its memory limit it may have to shorten its window; here only what follows
   // counts.
   const double missed_before = run.missed();
   figures.ns_batch = run.Judge(plan.batched, kBlock);
   figures.ns_single = run.Judge(plan.single, 1);
+  figures.most_bits_per_id = run.most_bits_per_id();
+  run.ForgetMemory();
   figures.slowest_us = run.TimeEach(plan.each_timed).Most() * 1e-3;
   run.GoToEndOfInterval();
   run.Probe(plan, &figures);
   const FilterStatus status = filter->Status();
   figures.window = window;
-  figures.bits_per_id = static_cast<double>(run.most_bytes()) * 8 / window;
+  figures.bits_per_id = run.most_bits_per_id();
+  figures.most_bits_per_id = std::max(figures.most_bits_per_id, figures.bits_per_id);
   figures.fpp_modelled = std::max(status.fpp_modelled, status.fpp_at_interval_end);
   figures.window_kept = absl::FDivDuration(status.window, absl::Milliseconds(kHorizonMs));
+  run.SetRate(kFallenRate);
+  figures.ns_falling = run.Judge(kFallenRate * plan.falling, kBlock);
+  figures.fallen_share =
+      static_cast<double>(filter->Status().memory_bytes) * 8 / window / figures.most_bits_per_id;
   figures.missed = run.missed() - missed_before;
   return figures;
 }

@@ -13,7 +13,7 @@
 namespace lethe::bench {
 
 struct Extent {
-  double largest_window = 1e9;
+  double largest_window = 1e8;
   bool quick = false;  // fewer probes
   BenchProgress* progress = nullptr;
 };
@@ -24,17 +24,18 @@ struct Extent {
 struct PlannedTable {
   std::string heading;
   std::function<absl::StatusOr<Table>(const Extent& extent, std::vector<Figures>* all)> measure;
+  bool in_readme = false;
 };
 
 // All tables, in their order.
 std::vector<PlannedTable> AllTables(const Extent& extent);
 
-// All layouts, for so many ids and a target of 1e-4 or 1e-6; compact alone for as many ids as memory has
-// room for; and at targets from 1e-2 to 1e-9.
+// All layouts for so many ids and a target. Of what was measured so: all layouts at the default target with
+// 10^6 ids, and their times with other numbers; and compact.
 absl::StatusOr<Table> CompareLayouts(const Extent& extent, double window, double target_fpp,
                                      std::vector<Figures>* all);
-absl::StatusOr<Table> MeasureLargestWindow(const Extent& extent, std::vector<Figures>* all);
-absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>* all);
+absl::StatusOr<Table> ListLayouts(const Extent& extent, std::vector<Figures>* all);
+absl::StatusOr<Table> ListCompact(const Extent& extent, std::vector<Figures>* all);
 
 // Single calls of the default filter while it grows from nothing, holds its size, and shrinks.
 absl::StatusOr<Table> MeasureStalls(const Extent& extent);

@@ -2,9 +2,14 @@
 #ifndef LETHE_TESTS_BENCH_RIVALS_APBF_H_
 #define LETHE_TESTS_BENCH_RIVALS_APBF_H_
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "src/filter/each_id.h"
 #include "src/filter/stream_clock.h"
@@ -42,10 +47,30 @@ class Apbf final : public EachIdFilter<Apbf> {
     }
   }
 
-  FilterStatus Status() const override { return RingStatus(clock_, slices_ - k_, shifts_, memory_.bytes()); }
+  FilterStatus Status() const override {
+    FilterStatus status = RingStatus(clock_, slices_ - k_, shifts_, memory_.bytes());
+    status.fpp_modelled = Rate();
+    return status;
+  }
 
  private:
   friend class EachIdFilter<Apbf>;
+
+  // The paper's recursion: the chance that k slices in a row have the bit, at the end of an interval.
+  double Rate() const {
+    std::vector<double> in_row(static_cast<size_t>(k_));  // by how many of the last slices have it
+    in_row[0] = 1;
+    double rate = 0;
+    for (int age = 0; age < slices_; ++age) {
+      const double fill = age < k_ ? 1 - std::exp2(-(age + 1.0) / k_) : 0.5;
+      rate += in_row.back() * fill;
+      const double none = std::accumulate(in_row.begin(), in_row.end(), 0.0) * (1 - fill);
+      std::rotate(in_row.begin(), in_row.end() - 1, in_row.end());
+      for (double& chance : in_row) chance *= fill;
+      in_row[0] = none;
+    }
+    return rate;
+  }
 
   // The word and the bit of an id in the slice of that age, 0 being the newest.
   struct Place {
