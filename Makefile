@@ -67,7 +67,7 @@ configure_program = @test -f $(folder)/build.ninja || cmake --preset $(preset) -
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-packages test-image test-chart test-kubernetes test-registry chaos simulate bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test test-long unit test-debian13 test-packages test-image test-chart test-kubernetes test-registry chaos simulate bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -93,11 +93,17 @@ demo-adapt:  ## filters that follow a load: a day in a minute, with a real broke
 	build/tests/with_kafka -- build/tests/watched_demo {} $(or $(PICTURE),build/adaptation.png)
 
 # Most tests wait for a broker most of their time.
-test:  ## all tests
+test:  ## all tests but those of `make test-long`
 	$(call install,$(build_packages) $(test_packages))
 	$(configure_tests)
 	cmake --build build -j $(JOBS)
-	ctest --test-dir build --output-on-failure --no-tests=error -j $$((2 * $(JOBS)))
+	ctest --test-dir build -LE long --output-on-failure --no-tests=error -j $$((3 * $(JOBS)))
+
+test-long:  ## all themes of faults, and the rules on the newest Kafka
+	$(call install,$(build_packages) $(test_packages))
+	$(configure_tests)
+	cmake --build build --target chaos rules_test membership_test run_test -j $(JOBS)
+	ctest --test-dir build -L long --output-on-failure --no-tests=error -j $(JOBS)
 
 unit:  ## tests without a broker, a browser or a long load; about a minute after a change to one file
 	$(call install,$(build_packages) $(filter-out maven $(browser_packages),$(test_packages)))

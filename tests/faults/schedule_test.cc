@@ -1,4 +1,5 @@
-// What `make test` plays is to have all that matters in it, and seeds that people write down are to last.
+// What is played before a change is taken is to have all that matters in it, and seeds that people write down
+// are to last.
 #include "tests/faults/schedule.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace lethe::test {
 namespace {
 
-// Those of `ctest -R chaos`.
+// Those of `make test-long`.
 constexpr uint64_t kFirst = 12;
 constexpr uint64_t kCount = 12;
 

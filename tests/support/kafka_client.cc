@@ -343,6 +343,12 @@ absl::StatusOr<int> KafkaClient::KnownPartitions(const std::string& topic) {
   return **found;
 }
 
+absl::StatusOr<bool> KafkaClient::Exists(const std::string& topic) {
+  const auto found = PartitionCount(producer_.get(), topic);
+  if (!found.ok()) return found.status();
+  return found->has_value();
+}
+
 absl::StatusOr<std::vector<int32_t>> KafkaClient::Leaders(const std::string& topic) {
   const rd_kafka_metadata_t* metadata = nullptr;
   const rd_kafka_resp_err_t error = rd_kafka_metadata(producer_.get(), 1, nullptr, &metadata, kTimeoutMs);

@@ -93,6 +93,8 @@ class KafkaClient {
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& group, const std::string& topic);
   // Waits for the broker that is asked to know the topic, and all of its leaders.
   absl::StatusOr<int> KnownPartitions(const std::string& topic);
+  // Whether it knows the topic now.
+  absl::StatusOr<bool> Exists(const std::string& topic);
 
  private:
   struct AdminCall;
