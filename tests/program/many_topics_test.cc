@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/assign/input_watch.h"
 #include "src/pipeline/worker.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
+#include "tests/support/manual_clock.h"
 
 namespace lethe {
 namespace {
@@ -170,6 +172,26 @@ TEST_F(ManyTopicsTest, AnOutputThatFailsHoldsItsOwnPartitionsAlone) {
     EXPECT_NE(task->problem().find("the topic is missing"), std::string::npos) << task->problem();
   }
   EXPECT_LE(life->sink.aborts, 2) << "the others do not wait for it again and again";
+}
+
+// One came after the topic was created again, the other one was owned all the time.
+TEST_F(ManyTopicsTest, APartitionOfAFormerTopicStopsBesideOneOfThePresent) {
+  const auto life = Start();
+  test::ManualClock clock;
+  WorkerState state{0, life->stop, clock};
+  InputWatch watch({life->shared, state, life->tasks, life->source, life->sink, life->answers},
+                   life->worker.ownership());
+  life->answers.topic_id = "created again";
+  const Task& present = life->Assign({0, 0});
+  life->answers.topic_id = "former";
+  const Task& former = life->Assign({0, 1});
+  life->answers.topic_id = "created again";
+  for (int i = 0; i < 3; ++i) {
+    watch.Look();
+    clock.Pass(absl::Seconds(10));
+  }
+  EXPECT_EQ(present.phase(), Phase::kActive);
+  EXPECT_EQ(former.phase(), Phase::kFailed);
 }
 
 TEST_F(ManyTopicsTest, WithoutAnotherTopicAnOutputThatFailsIsTriedAgain) {

@@ -130,21 +130,26 @@ std::map<std::string, std::string> InputWatch::Unreadable() const {
 }
 
 void InputWatch::LookForOtherTopics(const std::vector<Seen>& seen) {
-  std::map<std::string, std::pair<const Seen*, std::string>> judged;  // by input, with the id that was judged
+  std::vector<const Seen*> asked;
   std::vector<std::string> inputs;
   for (const Seen& each : seen) {
-    const auto with_id = std::find_if(each.tasks.begin(), each.tasks.end(),
-                                      [](const Task* task) { return !task->topic_id().empty(); });
-    if (with_id == each.tasks.end()) continue;
+    const bool has_id = std::any_of(each.tasks.begin(), each.tasks.end(),
+                                    [](const Task* task) { return !task->topic_id().empty(); });
+    if (!has_id) continue;
+    asked.push_back(&each);
     inputs.push_back(each.flow.options.input);
-    judged[inputs.back()] = {&each, (*with_id)->topic_id()};
   }
   if (inputs.empty()) return;
   const std::map<std::string, std::string> ids = cluster_.TopicIds(inputs);
-  for (const auto& [input, of] : judged) {
-    const auto id = ids.find(input);
+  for (const Seen* each : asked) {
+    const auto id = ids.find(each->flow.options.input);
     const std::string present = id == ids.end() ? "" : id->second;
-    if (of.first->watched.topic_id.IsRecreated(of.second, present)) StopOnOtherTopic(*of.first, present);
+    // Of a topic that was created again some partitions may have come after that.
+    const auto other = std::find_if(each->tasks.begin(), each->tasks.end(), [&](const Task* task) {
+      return task->phase() != Phase::kFailed && IsOfAnotherTopic(task->topic_id(), present);
+    });
+    const std::string judged = other == each->tasks.end() ? present : (*other)->topic_id();
+    if (each->watched.topic_id.IsRecreated(judged, present)) StopOnOtherTopic(*each, present);
   }
 }
 
