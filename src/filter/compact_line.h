@@ -150,6 +150,8 @@ struct CompactLine {
   static int EntriesBefore(uint64_t mask, int epochs) {
     if (epochs == 0) return 0;
     if (epochs > kEpochsBefore) return __builtin_popcountll(mask);
+    // Most often none is dead.
+    if ((mask & ((uint64_t{1} << epochs) - 1)) == 0) return 0;
     uint64_t zeros = ~mask;
     for (int i = 1; i < epochs; ++i) zeros &= zeros - 1;
     return __builtin_ctzll(zeros) - (epochs - 1);
@@ -273,8 +275,13 @@ struct CompactLine {
     Renew(format, span, &meta);
     const int entries = __builtin_popcountll(meta.mask);
     const auto epochs = static_cast<int>(entry.epoch - (span.newest - kEpochsBefore));
+    const uint64_t below = (uint64_t{1} << epochs) - 1;
     uint64_t zeros = ~meta.mask;
-    for (int i = 0; i < epochs; ++i) zeros &= zeros - 1;
+    if ((meta.mask & below) == 0) {
+      zeros &= ~below;
+    } else {
+      for (int i = 0; i < epochs; ++i) zeros &= zeros - 1;
+    }
     const uint64_t one = zeros & -zeros;
     const int before = __builtin_ctzll(one) - epochs;
     meta.mask = (meta.mask & (one - 1)) | one | (meta.mask & ~(one - 1)) << 1;
@@ -338,7 +345,10 @@ struct CompactLine {
       bits %= 8;
       mask |= uint64_t{1} << (entries[i].epoch - first_epoch + i);
     }
-    SetMeta(line, {.mask = mask, .stamp = StampOf(span.newest), .head = 0});
+    // A load of the last word, which few lines have a field in, would wait for the stores.
+    const bool is_in_word = format.first_field + count * format.field_bits > 8 * 56;
+    SetMeta(line, __builtin_expect(is_in_word, 0) ? MetaWord(line) : 0,
+            {.mask = mask, .stamp = StampOf(span.newest), .head = 0});
   }
 };
 

@@ -100,7 +100,7 @@ class CompactTable final : public CompactLines {
                                 int count);
   [[gnu::noinline]] void InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
   template <bool kSplitLines>
-  [[gnu::noinline]] bool MoveOneTo(uint64_t index, const CompactSpan& span);
+  [[gnu::noinline]] bool MoveSomeTo(uint64_t index, const CompactSpan& span);
   [[gnu::noinline]] int FindStashed(IdHash id, const CompactSpan& span) const;
 
   // Before a line takes entries of other lines, or of its own in another format.
@@ -122,7 +122,7 @@ class CompactTable final : public CompactLines {
   int MoveAway(CompactEntry* entries, int count, int wanted, const CompactSpan& span, int* moved);
   bool ToOtherLine(CompactEntry* entry, uint64_t* index) const;
   void MoveTo(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
-  bool MoveOne(uint64_t index, const CompactSpan& span);
+  bool MakeRoomIn(uint64_t index, const CompactSpan& span);
   Renewal RenewIn(uint64_t address, Tag tag, const CompactSpan& span, int64_t* epoch);
   bool Unstash(const Stashed& id, const CompactSpan& span);
 };

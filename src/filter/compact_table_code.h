@@ -185,27 +185,27 @@ void CompactTable<Tag, Processor>::MoveTo(uint64_t index, const CompactEntry& en
   InsertInOrder(index, entry, span);
 }
 
-// Makes room in a full line by moving one of its entries to that entry's other line. Lines that are split in
-// this round are tried first, since they have room more often; among them the oldest entries, which are the
-// cheapest to take out and to put in.
+// Makes room in a full line by moving entries to their other lines. Lines that are split in this round are
+// tried first, since they have room more often, and take two entries: a line that is not split will soon be
+// full again, and the misses of the cache overlap. The oldest entries are the cheapest to take out and to put
+// in.
 template <typename Tag, typename Processor>
-bool CompactTable<Tag, Processor>::MoveOne(uint64_t index, const CompactSpan& span) {
-  return MoveOneTo</*kSplitLines=*/true>(index, span) || MoveOneTo</*kSplitLines=*/false>(index, span);
+bool CompactTable<Tag, Processor>::MakeRoomIn(uint64_t index, const CompactSpan& span) {
+  return MoveSomeTo</*kSplitLines=*/true>(index, span) || MoveSomeTo</*kSplitLines=*/false>(index, span);
 }
 
 template <typename Tag, typename Processor>
 template <bool kSplitLines>
-bool CompactTable<Tag, Processor>::MoveOneTo(uint64_t index, const CompactSpan& span) {
+bool CompactTable<Tag, Processor>::MoveSomeTo(uint64_t index, const CompactSpan& span) {
   return Processor::RunWhole([&, this ]() __attribute__((always_inline))->bool {
-    constexpr size_t kPrefetched = 6;
+    constexpr size_t kPrefetched = 4;
+    constexpr int kMostMoved = kSplitLines ? 2 : 1;
     struct Candidate {
       CompactEntry entry;
       uint64_t to;
       int at;
       uint64_t one;
     };
-    // A line that is split has room most often: one is looked at before others are asked for.
-    size_t at_once = kSplitLines ? 1 : kPrefetched;
     uint8_t* const line = LineAt(index);
     const CompactFormat& format = FormatOf(index);
     const int level = LevelOf(index);
@@ -215,25 +215,29 @@ bool CompactTable<Tag, Processor>::MoveOneTo(uint64_t index, const CompactSpan& 
     int at = 0;
     for (uint64_t rest = meta.mask; rest != 0;) {
       size_t found = 0;
-      for (; rest != 0 && found < at_once; ++at, rest &= rest - 1) {
+      // No branch: which entries may move is random.
+      for (; rest != 0 && found < kPrefetched; ++at, rest &= rest - 1) {
         Candidate& candidate = candidates[found];
         candidate.entry = Line::EntryAt(line, format, level, index, Line::SlotOf(format, meta, at));
-        if (!ToOtherLine(&candidate.entry, &candidate.to) || IsSplit(candidate.to) != kSplitLines) continue;
+        const bool is_known = ToOtherLine(&candidate.entry, &candidate.to);
         candidate.at = at;
         candidate.one = rest & -rest;
-        __builtin_prefetch(LineAt(candidate.to), 1);
-        ++found;
+        found += static_cast<size_t>(is_known & (IsSplit(candidate.to) == kSplitLines));
       }
-      for (size_t i = 0; i < found; ++i) {
+      for (size_t i = 0; i < found; ++i) __builtin_prefetch(LineAt(candidates[i].to), 1);
+      int moved = 0;
+      // From the newest, so that those before stay where they are.
+      for (size_t i = found; i-- > 0 && moved < kMostMoved;) {
         Candidate& candidate = candidates[i];
         if (!HasRoom(candidate.to, span)) continue;
-        KeepForCopy(index);
+        if (moved == 0) KeepForCopy(index);
         candidate.entry.epoch = Line::EpochOf(span, candidate.at, candidate.one);
         MoveTo(candidate.to, candidate.entry, span);
         Line::Remove(line, format, meta, candidate.at, candidate.one);
-        return true;
+        meta = Line::MetaOf(line);
+        ++moved;
       }
-      at_once = kPrefetched;
+      if (moved > 0) return true;
     }
     return false;
   });
@@ -245,7 +249,7 @@ bool CompactTable<Tag, Processor>::Squeeze(IdHash id, const CompactSpan& span) {
     const Tag tag = Line::TagOf(id.b);
     for (const uint64_t address : {id.a, id.a ^ Turn(tag)}) {
       const uint64_t index = IndexOf(address);
-      if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
+      if (!HasRoom(index, span) && !MakeRoomIn(index, span)) continue;
       const CompactPlace place = PlaceOf(address);
       Line::Append(place.line, *place.format, Line::MetaWord(place.line), span, Line::Live(place.line, span),
                    Line::Dead(place.line, span), place.address_bits, tag);
@@ -270,7 +274,7 @@ template <typename Tag, typename Processor>
 bool CompactTable<Tag, Processor>::Unstash(const Stashed& id, const CompactSpan& span) {
   for (const uint64_t address : {id.address, id.address ^ Turn(id.tag)}) {
     const uint64_t index = IndexOf(address);
-    if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
+    if (!HasRoom(index, span) && !MakeRoomIn(index, span)) continue;
     InsertInOrder(index, {address, id.epoch, /*known=*/64, /*from_last=*/false, id.tag}, span);
     return true;
   }
