@@ -32,18 +32,21 @@ constexpr int64_t kGiveBackPerCall = int64_t{32} << 10;
 
 // Lines that are not yet split in this round fill up first. While there are more ids than there were, one
 // insert in so many may find both of its lines full before the table grows at a lower load.
-constexpr int64_t kInsertsPerOverflow = 8;
-constexpr int64_t kPressureToGrow = 32 * kInsertsPerOverflow;
+constexpr int64_t kInsertsPerOverflow = 16;
+constexpr int64_t kPressureToGrow = 16 * kInsertsPerOverflow;
 
 // A table that has grown goes back to settled formats once these take so much of the target, which is what a
 // full one takes, and leave enough for the next doubling.
 constexpr double kSettledFpp = 0.5;
 constexpr double kSettledShare = 0.93;
-// It does not while its stream's pace would fill a table so many times as large.
-constexpr double kGrowingPace = 1.3;
-// A doubling may take so much of what is left of so much of the target.
-constexpr double kGrowthShare = 0.3;
+// The target's part that doublings may take, and what the next one may take of the rest: at most this, or a
+// share that is the smaller, the more of them will follow. All bits that an early one saves are of a small
+// table, and what it spends of the rate stays for a horizon.
 constexpr double kGrowthTarget = 0.9;
+constexpr double kMostGrowthShare = 0.9;
+constexpr double kGrowthShare = 1.1;
+// A table that will grow by so many doublings is not settled.
+constexpr double kFewDoublings = 0.15;
 constexpr double kLimitShare = 0.95;
 constexpr int64_t kInsertsPerSweptLine = 2;
 constexpr int64_t kLinesSweptAtLimit = 32;
@@ -153,7 +156,10 @@ void CompactControl::Record(AdaptationStep::Kind kind, absl::string_view reason)
 }
 
 void CompactControl::Work(int64_t lines_due) {
-  if (budget_->IsOverdrawn()) Yield();
+  if (budget_->IsOverdrawn()) {
+    NoteSize();  // it may shrink now
+    Yield();
+  }
   if (table_->stashed() > 0) DrainStash();
   if (epochs_.ids() > grow_over_ids_) {
     Grow();
@@ -205,14 +211,20 @@ int CompactControl::SettledSlots(bool split) const {
   return table_->formats().settled_slots[static_cast<size_t>(table_->level()) + (split ? 1 : 0)];
 }
 
-bool CompactControl::IsGrowing() const {
-  if (epochs_.live() < 2) return false;
-  const int64_t ids_at_this_pace = CompactEpochs::kInHorizon * epochs_[epochs_.span().newest - 1].ids;
-  return static_cast<double>(ids_at_this_pace) > kGrowingPace * static_cast<double>(epochs_.ids());
+double CompactControl::DoublingsToCome() const {
+  const CompactSpan& span = epochs_.span();
+  const int64_t since = std::max(span.oldest, span.newest - 1);
+  int64_t ids = 0;
+  for (int64_t number = since; number <= span.newest; ++number) ids += epochs_[number].ids;
+  if (ids == 0) return 0;
+  const auto slices = static_cast<double>(std::max<int64_t>(1, epochs_.now_ms() - epochs_[since].first_ms)) /
+                      static_cast<double>(epochs_.slice_ms());
+  const double to_come = static_cast<double>(ids) / slices * (CompactEpochs::kInHorizon + 1);
+  return std::log2(std::max(1.0, to_come / static_cast<double>(epochs_.ids())));
 }
 
 void CompactControl::SweepIfSettled() {
-  if (table_->IsSweeping() || IsGrowing()) return;
+  if (table_->IsSweeping() || DoublingsToCome() > kFewDoublings) return;
   const int slots = SettledSlots(false);
   const int split_slots = SettledSlots(true);
   // At least the rate then, which is at most twice this: each epoch has its own or that of the formats.
@@ -246,7 +258,8 @@ int CompactControl::SlotsToGrow() const {
                             .split = 0,
                             .slots = table_->slots_of(/*split=*/false)};
   const int most = table_->formats().settled_slots[static_cast<size_t>(load.level) + 1];
-  return CompactSlotsFor(table_->formats(), load, kGrowthTarget * target_fpp_, kGrowthShare, most);
+  const double share = std::min(kMostGrowthShare, kGrowthShare / (1 + DoublingsToCome()));
+  return CompactSlotsFor(table_->formats(), load, kGrowthTarget * target_fpp_, share, most);
 }
 
 bool CompactControl::Split() {
@@ -298,9 +311,10 @@ void CompactControl::NotePressure() {
   pressure_ = std::max<int64_t>(pressure_ - (inserts_ - overflow_at_), 0) + kInsertsPerOverflow;
   pressure_ = std::min(pressure_, 2 * kPressureToGrow);
   overflow_at_ = inserts_;
-  if (pressure_ <= kPressureToGrow || epochs_.ids() <= peak_ids_) return;
-  if (Split()) Split();
+  if (pressure_ <= kPressureToGrow || epochs_.ids() <= peak_ids_ || DoublingsToCome() <= kFewDoublings)
+    return;
   no_shrink_before_ = epochs_.begun() + 2;
+  if (Split()) Split();
 }
 
 void CompactControl::ForgetAtLimit() {
@@ -340,7 +354,10 @@ void CompactControl::NoteSize() {
   grow_over_ids_ = static_cast<int64_t>(kCompactFullLoad * slots);
   limit_ids_ = static_cast<int64_t>(kLimitLoad * slots);
   const bool is_least = table_->lines() <= int64_t{1} << kCompactLeastLevel;
-  shrink_under_ids_ = is_least ? 0 : std::min(static_cast<int64_t>(kSlackLoad * slots), merge_failed_at_);
+  // Shrink() is not called for each insert while it would do nothing.
+  const bool waits = epochs_.begun() < no_shrink_before_ && !budget_->IsOverdrawn();
+  const double load = waits ? kLooseLoad : kSlackLoad;
+  shrink_under_ids_ = is_least ? 0 : std::min(static_cast<int64_t>(load * slots), merge_failed_at_);
 }
 
 void CompactControl::NoteLimit() {

@@ -72,8 +72,9 @@ class CompactControl : public EngineFilter {
   // At most the rate of all ids then: each entry loses what the formats do, though some lost it before.
   double MostFppWith(int slots, int split_slots) const;
   int SettledSlots(bool split) const;
-  // Whether the newest complete epoch had so many ids that the table will soon be too small.
-  bool IsGrowing() const;
+  // If ids keep coming as since the beginning of the last epoch but one: how many times the table will
+  // double.
+  double DoublingsToCome() const;
   void SweepIfSettled();
   // Where the table cannot grow, what was kept for growth makes room, as far as the target allows.
   bool SweepAtLimit();

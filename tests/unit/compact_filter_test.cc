@@ -163,6 +163,21 @@ TEST(CompactFilterTest, GrowthDoesNotSpendTheTargetEarly) {
   }
 }
 
+// Of what the target leaves for growth, early doublings of many take little: what they save is of a small
+// table.
+TEST(CompactFilterTest, EarlyDoublingsOfManyTakeLittleOfTheTarget) {
+  constexpr double kIdsPerHorizon = 1e7;
+  const uint64_t seed = TestSeed();
+  MemoryBudget memory(int64_t{64} << 20);
+  auto filter = Make(&memory, kDay);
+  for (uint64_t i = 0; i < 1'000'000; ++i) {
+    const double horizons = static_cast<double>(i) / kIdsPerHorizon;
+    InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(horizons * kScenarioHorizonMs));
+    if (i % 8192 != 0) continue;
+    ASSERT_LE(filter->Figures().fpp_modelled, 0.35e-6) << i;
+  }
+}
+
 // A line that is split may have more entries for one of the two than that one has slots.
 TEST(CompactFilterTest, GrowthIntoFewerSlotsTakesNoIdAway) {
   constexpr uint64_t kSettled = 100'000;
