@@ -20,6 +20,8 @@ void Tell(const Schedule& schedule) {
   std::cout << schedule.Story() << "\n" << played.log << "\n";
 }
 
+constexpr absl::Duration kNewsEvery = absl::Minutes(1);
+
 int Main(int argc, char** argv) {
   CLI::App app("Plays schedules of faults on a cluster in memory, and judges what they leave behind");
   uint64_t seed = 1;
@@ -36,7 +38,12 @@ int Main(int argc, char** argv) {
   int64_t played = 0;
   int64_t failed = 0;
   test::Judgement sum;
+  absl::Time next_news = begin + kNewsEvery;
   for (; seconds > 0 ? absl::Now() - begin < absl::Seconds(seconds) : played < count; ++played, ++seed) {
+    if (absl::Now() >= next_news) {
+      std::cerr << absl::StreamFormat("%d schedules, %d fail\n", played, failed);
+      next_news += kNewsEvery;
+    }
     const Schedule schedule = MakeSchedule(seed);
     const Played result = Play(schedule);
     sum += result.judgement;
