@@ -7,6 +7,8 @@
 #endif
 
 #include <cstdint>
+#include <string_view>
+#include <type_traits>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -42,6 +44,11 @@ struct HashedId : IdHash {
 
 // The hash of an id under a seed. The seed is a secret: without it nobody can choose ids that collide.
 LETHE_EXPORT IdHash HashId(absl::string_view id, uint64_t seed);
+
+// For overloads that take std::string_view where Abseil has a string view of its own.
+template <typename Text>
+using IfStandardText =
+    std::enable_if_t<std::is_same_v<Text, std::string_view> && !std::is_same_v<Text, absl::string_view>>;
 
 // One event as the stage sees it. `time` is the record's timestamp; InfinitePast() means that it has
 // none, so that the record does not move stream time.

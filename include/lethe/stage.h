@@ -21,10 +21,12 @@
 #ifndef LETHE_STAGE_H_
 #define LETHE_STAGE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -151,10 +153,17 @@ class LETHE_EXPORT Partition {
   // The hash of an id under this partition's seed. No other partition may be given it: that of a restored
   // partition differs. Events with another's hash, or none, are InvalidArgument, and nothing changes.
   HashedId Hash(absl::string_view id) const;
+  template <typename Text, typename = IfStandardText<Text>>
+  HashedId Hash(Text id) const {
+    return Hash(absl::string_view(id.data(), id.size()));
+  }
 
   // Judges and remembers in one step, for callers that need no transaction. FailedPrecondition, and nothing
   // changes, if one is open.
   absl::StatusOr<Verdict> Judge(absl::string_view id, absl::Time time);
+  absl::StatusOr<Verdict> Judge(std::string_view id, std::chrono::system_clock::time_point time) {
+    return Judge(absl::string_view(id.data(), id.size()), absl::FromChrono(time));
+  }
   // The same for a batch: several times faster. Spans of equal size (else the shorter counts). The call
   // itself does not allocate; filter and audit allocate when they grow.
   absl::Status Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);

@@ -15,7 +15,9 @@
 #ifndef LETHE_TRANSACTION_H_
 #define LETHE_TRANSACTION_H_
 
+#include <chrono>
 #include <cstdint>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -50,6 +52,9 @@ class LETHE_EXPORT Transaction {
 
   // As those of Partition. A batch does not allocate once the largest transaction was seen.
   absl::StatusOr<Verdict> Judge(absl::string_view id, absl::Time time);
+  absl::StatusOr<Verdict> Judge(std::string_view id, std::chrono::system_clock::time_point time) {
+    return Judge(absl::string_view(id.data(), id.size()), absl::FromChrono(time));
+  }
   absl::Status Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
   // OK, or ResourceExhausted if a passed event is not remembered: abort. FailedPrecondition if it has ended.
   absl::Status status() const;

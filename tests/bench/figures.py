@@ -12,7 +12,8 @@ import sys
 import matplotlib
 
 matplotlib.use("Agg")
-matplotlib.rcParams.update({"axes.grid": True, "grid.alpha": 0.3, "legend.fontsize": 8, "svg.hashsalt": "lethe"})
+matplotlib.rcParams.update({"axes.grid": True, "grid.alpha": 0.3, "legend.fontsize": 8, "svg.hashsalt": "lethe",
+                            "svg.fonttype": "none", "font.family": "sans-serif"})
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib import ticker
 

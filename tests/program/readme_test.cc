@@ -1,4 +1,4 @@
-// What the documents show is what there is: their configurations load, and their program compiles and works.
+// What the documents show is what there is: their configurations load.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <iostream>
 #include <set>
 #include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,39 +22,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/command_line.h"
 #include "src/cli/commands/plan_command.h"
 #include "src/cli/config/config.h"
 #include "src/cli/terminal/exit_code.h"
-
-// [example]
-#include <istream>
-#include <ostream>
-#include <string>
-
-#include "absl/time/clock.h"
-#include "lethe/stage.h"
-
-// Copies each line that has not occurred within the last hour.
-absl::Status CopyUnique(std::istream& in, std::ostream& out) {
-  auto stage = lethe::DedupStage::Create({
-      .horizon = absl::Hours(1),
-      .target_fpp = 1e-6,
-      .memory_limit_bytes = 64 << 20,
-  });
-  if (!stage.ok()) return stage.status();
-  auto partition = (*stage)->Open("lines");
-  if (!partition.ok()) return partition.status();
-  for (std::string line; std::getline(in, line);) {
-    const auto verdict = (*partition)->Judge(line, absl::Now());
-    if (!verdict.ok()) return verdict.status();
-    if (*verdict == lethe::Verdict::kUnique) out << line << '\n';
-  }
-  return absl::OkStatus();
-}
-// [/example]
 
 namespace lethe {
 namespace {
@@ -130,22 +103,6 @@ TEST(Readme, ItBeginsWithHowToRunAndTestIt) {
   EXPECT_TRUE(absl::StrContains(screen, "\nmake test"));
   EXPECT_TRUE(absl::StrContains(screen, "dashboards/page.png"));
   EXPECT_LT(Readme().find("\n## Quick start"), Readme().find("\n## How fast it is"));
-}
-
-// The first program of the page for embedders.
-TEST(Embedding, ItsProgramIsTheOneThatIsTested) {
-  const std::string source = ReadFile(LETHE_SOURCE_DIR "/tests/program/readme_test.cc");
-  const std::string begin = "// [example]\n";
-  const size_t first = source.find(begin) + begin.size();
-  const std::string example = source.substr(first, source.find("// [/example]\n") - first);
-  EXPECT_EQ(Blocks(ReadFile(LETHE_SOURCE_DIR "/include/lethe/README.md"), "cpp").at(0), example);
-}
-
-TEST(Embedding, ItsProgramWorks) {
-  std::istringstream in("a\nb\na\n\nb\n\nc\n");
-  std::ostringstream out;
-  ASSERT_TRUE(CopyUnique(in, out).ok());
-  EXPECT_EQ(out.str(), "a\nb\n\nc\n");
 }
 
 // What `lethe plan` is shown to print, it prints.
