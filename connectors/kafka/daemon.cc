@@ -89,8 +89,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
   if (!list.ok()) return list.status();
   daemon->finder_.emplace(*std::move(list), daemon->judging_.flows,
                           [owner = daemon.get()](const DaemonOptions& topic, Topics found, bool is_logged) {
-                            Stage& stage = topic.routes ? *owner->routing_ : owner->judging_;
-                            return owner->AddFlow(stage, topic, std::move(found), is_logged);
+                            return topic.routing ? owner->AddRouter(topic, std::move(found))
+                                                 : owner->AddFlow(topic, std::move(found), is_logged);
                           });
   return daemon;
 }
@@ -189,16 +189,14 @@ absl::Status Daemon::FindTopics() {
   if (finder_) return AwaitTopics(options_, stop_, [&](rd_kafka_t* client) { return finder_->Look(client); });
   if (routing_) {
     if (absl::Status made = EnsureRepartitionTopic(options_, stop_); !made.ok()) return made;
-    if (absl::Status inspected = Inspect(*routing_); !inspected.ok()) return inspected;
+    auto topics = InspectTopics(routing_->options, stop_);
+    if (!topics.ok()) return topics.status();
+    if (absl::Status added = AddRouter(routing_->options, *std::move(topics)); !added.ok()) return added;
   }
   if (absl::Status made = EnsureTotalsTopics(judging_.options, stop_); !made.ok()) return made;
-  return Inspect(judging_);
-}
-
-absl::Status Daemon::Inspect(Stage& stage) {
-  auto topics = InspectTopics(stage.options, stop_);
+  auto topics = InspectTopics(judging_.options, stop_);
   if (!topics.ok()) return topics.status();
-  return AddFlow(stage, stage.options, *std::move(topics), true);
+  return AddFlow(judging_.options, *std::move(topics), true);
 }
 
 absl::Status Daemon::InspectRouted() {
@@ -212,41 +210,46 @@ absl::Status Daemon::InspectRouted() {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics topics, bool is_logged) {
-  // Routers remember no ids.
-  auto filters = CreateStage(options.engine(), options.stage, options.routes ? nullptr : memory_.get());
+absl::Status Daemon::AddRouter(const DaemonOptions& options, Topics topics) {
+  auto filters = CreateStage(options.engine(), options.stage);
   if (!filters.ok()) return filters.status();
   auto flow = std::make_unique<Flow>(options, *std::move(filters));
   flow->SetTopics(std::move(topics));
-  if (!options.routes) {
-    auto store = OpenSnapshotStore(flow->options, snapshot_producer_);  // it keeps a reference
-    if (!store.ok()) return store.status();
-    if (*store != nullptr) {
-      if (snapshot_thread_ == nullptr) snapshot_thread_ = std::make_unique<SnapshotThread>();
-      flow->snapshots = std::make_unique<Snapshots>(
-          *std::move(store), options.snapshots.every,
-          SnapshotWriting{.topic = options.input, .thread = snapshot_thread_.get()});
-    }
-    const auto level = is_logged ? spdlog::level::info : spdlog::level::debug;
-    spdlog::log(level, "{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
-                options.input, flow->topics.partitions, options.output, options.group,
-                options.record.id.ToString(), DurationText(StatedHorizon(options)), options.stage.target_fpp);
-    for (const std::string& warning : flow->topics.warnings)
-      spdlog::log(is_logged ? spdlog::level::warn : spdlog::level::debug, "{}", warning);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_ptr<RoutedSources>& sources = sources_[options.output];
+  if (sources == nullptr) sources = std::make_unique<RoutedSources>(&asked_soon_);
+  flow->sources = sources.get();
+  // Before the lanes see it: what no one has spoken of holds the others.
+  sources->SetCount(routing_->flows.size(), flow->topics.partitions);
+  routing_->flows.Add(std::move(flow));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool is_logged) {
+  auto filters = CreateStage(options.engine(), options.stage, memory_.get());
+  if (!filters.ok()) return filters.status();
+  auto flow = std::make_unique<Flow>(options, *std::move(filters));
+  flow->SetTopics(std::move(topics));
+  auto store = OpenSnapshotStore(flow->options, snapshot_producer_);  // it keeps a reference
+  if (!store.ok()) return store.status();
+  if (*store != nullptr) {
+    if (snapshot_thread_ == nullptr) snapshot_thread_ = std::make_unique<SnapshotThread>();
+    flow->snapshots = std::make_unique<Snapshots>(
+        *std::move(store), options.snapshots.every,
+        SnapshotWriting{.topic = options.input, .thread = snapshot_thread_.get()});
   }
+  const auto level = is_logged ? spdlog::level::info : spdlog::level::debug;
+  spdlog::log(level, "{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
+              options.input, flow->topics.partitions, options.output, options.group,
+              options.record.id.ToString(), DurationText(StatedHorizon(options)), options.stage.target_fpp);
+  for (const std::string& warning : flow->topics.warnings)
+    spdlog::log(is_logged ? spdlog::level::warn : spdlog::level::debug, "{}", warning);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!options.counters.empty()) {
     watches_.push_back(std::make_unique<CounterWatch>(options.counters, options_.lanes));
     flow->counter_watch = watches_.back().get();
   }
-  if (options.routes) {
-    std::unique_ptr<RoutedSources>& sources = sources_[options.output];
-    if (sources == nullptr) sources = std::make_unique<RoutedSources>(&asked_soon_);
-    flow->sources = sources.get();
-    // Before the lanes see it: what no one has spoken of holds the others.
-    sources->SetCount(stage.flows.size(), flow->topics.partitions);
-  }
-  const Flow& added = stage.flows.Add(std::move(flow));
+  const Flow& added = judging_.flows.Add(std::move(flow));
   for (const CounterOptions& counter : options.counters) {
     if (counter.store.empty() || open_store_ == nullptr) continue;
     feeds_.push_back(std::make_unique<TotalsFeed>(
@@ -504,7 +507,7 @@ DaemonReport Daemon::Report() const {
 
 void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
                         std::vector<std::string>& reasons, std::vector<TopicProblem>& problems) {
-  const char* what = stage.options.routes ? "routing lane " : "lane ";
+  const char* what = stage.options.routing ? "routing lane " : "lane ";
   // Failures first: a restore ends by itself.
   for (TopicProblem& problem : Problems(lanes)) problems.push_back(std::move(problem));
   if (!stage.unanswered.ok()) {
@@ -518,7 +521,7 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
   std::map<size_t, int> more;               // by that place
   for (const LaneReport& lane : lanes) {
     // A routed topic that is not there is told by itself.
-    const bool has_nothing = stage.options.routes && stage.flows.size() == 0;
+    const bool has_nothing = stage.options.routing && stage.flows.size() == 0;
     if (!lane.joined && !has_nothing) {
       std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
       if (lane.session_timeout > absl::ZeroDuration()) {  // it has asked to join

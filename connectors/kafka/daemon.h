@@ -110,11 +110,12 @@ class Daemon {
   void PauseForWinner() const;
   // Adds the flows of the topics that are there; of a list the others come later.
   absl::Status FindTopics();
-  absl::Status Inspect(Stage& stage);
   // Once all is routed: the ends to which the deduplicators, which have not started, are to read.
   absl::Status InspectRouted();
   // Adds a flow for a topic that can be read and written; at level debug, it is not logged otherwise.
-  absl::Status AddFlow(Stage& stage, const DaemonOptions& options, Topics topics, bool is_logged);
+  absl::Status AddFlow(const DaemonOptions& options, Topics topics, bool is_logged);
+  // The same for the routers of one input.
+  absl::Status AddRouter(const DaemonOptions& options, Topics topics);
   std::vector<int32_t> OwnedPartitions(int32_t flow) const;
   std::vector<TotalsFeed*> Feeds() const;
   // Asks for the ends of all logs; true if the brokers answered, and says so if that changes.

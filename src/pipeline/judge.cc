@@ -38,18 +38,14 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
     const absl::Time time = Believe(task, input, latest);
     oldest_ms = std::min(oldest_ms, input.timestamp_ms);
     if (!input.key) ++task.open_counts().unkeyed;
-    if (flow.router.IsJudged(fields) && task.UndeliverableAt(input.offset) == nullptr) {
+    if (IsJudged(fields) && task.UndeliverableAt(input.offset) == nullptr) {
       events_.push_back({task.filter()->Hash(fields.id), time, input.payload()});
       event_records_.push_back(records_.size());
     } else {
       JudgeEvents(task, flow);  // stream time moves in the order of the log
       task.transaction().Observe(time).IgnoreError();
-      if (flow.router.StateOf(fields) != RecordFields::State::kPresent) {
-        flow.warnings.SeeWithoutId(fields.reason);
-        Complain(task, flow, input.offset, fields);
-      }
     }
-    Add(flow, input, fields);
+    Add(task, flow, input, fields);
     std::string refused =
         foresees ? flow.refusals.Foresee(input.timestamp_ms, input.key.has_value(), now) : "";
     if (foresees_sizes && refused.empty()) refused = flow.refusals.ForeseeSize(input.payload());
@@ -79,7 +75,11 @@ void Judge::JudgeEvents(Task& task, LaneFlow& flow) {
   event_records_.clear();
 }
 
-void Judge::Add(const LaneFlow& flow, const InputRecord& input, const RecordFields& fields) {
+void Judge::Add(const Task& task, LaneFlow& flow, const InputRecord& input, const RecordFields& fields) {
+  if (fields.id_state != RecordFields::State::kPresent) {
+    flow.warnings.SeeWithoutId(fields.reason);
+    Complain(task, flow, input.offset, fields);
+  }
   const size_t first_change = changes_.size();
   for (size_t counter = 0; counter < fields.counters.size(); ++counter) {
     const CounterUpdate& update = fields.counters[counter];
@@ -88,10 +88,9 @@ void Judge::Add(const LaneFlow& flow, const InputRecord& input, const RecordFiel
     changes_.push_back({counter, countable, Keep(countable ? update.key : update.reason), update.delta});
   }
   records_.push_back({.input = &input,
-                      .id_state = flow.router.StateOf(fields),
+                      .id_state = fields.id_state,
                       .reason = Keep(fields.reason),
-                      .changes = absl::MakeConstSpan(changes_).subspan(first_change),
-                      .route = flow.router.PartitionOf(fields, input, flow.flow.topics.output_partitions)});
+                      .changes = absl::MakeConstSpan(changes_).subspan(first_change)});
 }
 
 absl::string_view Judge::Keep(absl::string_view text) {

@@ -26,16 +26,28 @@ namespace lethe {
 class Judge {
  public:
   explicit Judge(const Clock& clock) : clock_(clock) {}
+  virtual ~Judge() = default;
+  Judge(const Judge&) = delete;
+  Judge& operator=(const Judge&) = delete;
 
   // The partition must be in the open transaction. If it must stop within the run, the result is shorter, and
   // task.stop_before_next() says why, or JudgedRun::waits_for is the schema that the next record needs. Valid
   // until the next call.
   JudgedRun Run(Task& task, LaneFlow& flow, RecordRun run);
 
+  // Whether the record's id is looked up, and remembered.
+  virtual bool IsJudged(const RecordFields& fields) const {
+    return fields.id_state == RecordFields::State::kPresent;
+  }
+
+ protected:
+  std::vector<JudgedRecord> records_;  // of the run
+
  private:
+  // Adds the next record of the run, whose verdict may come later.
+  virtual void Add(const Task& task, LaneFlow& flow, const InputRecord& input, const RecordFields& fields);
   // Judges the events that were collected.
   void JudgeEvents(Task& task, LaneFlow& flow);
-  void Add(const LaneFlow& flow, const InputRecord& input, const RecordFields& fields);
   // A copy that is valid until the next run.
   absl::string_view Keep(absl::string_view text);
   // The record's time, or InfinitePast() if it has none or is dated after `latest`, which is counted and
@@ -48,7 +60,6 @@ class Judge {
   static constexpr size_t kTextBytes = size_t{1} << 20;
 
   const Clock& clock_;
-  std::vector<JudgedRecord> records_;
   std::vector<CounterChange> changes_;
   std::vector<Event> events_;
   std::vector<size_t> event_records_;

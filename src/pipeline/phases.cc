@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/router.h"
 
 namespace lethe {
 namespace {
@@ -14,6 +15,11 @@ namespace {
 constexpr int kUnreadableTimes = 3;
 // Before the end of a replay, what is fetched ahead may already be new: more than a source has in its queue.
 constexpr int64_t kCarefulOffsets = 100'000;
+
+std::unique_ptr<Judge> MakeJudge(const Workplace& place) {
+  if (place.options().routing) return std::make_unique<Router>(place.state.clock);
+  return std::make_unique<Judge>(place.state.clock);
+}
 
 }  // namespace
 
@@ -27,7 +33,7 @@ Phases::Phases(const Workplace& place, LaneFlows& flows, HeldPartitions& held, T
       transactions_(transactions),
       ownership_(ownership),
       pace_(pace),
-      judge_(place.state.clock) {}
+      judge_(MakeJudge(place)) {}
 
 absl::Status Phases::Advance(Task& task, RecordRun run) {
   if (task.schema_wait().is_on()) {
@@ -125,7 +131,7 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
     }
     const absl::Time time = input.time() > latest ? absl::InfinitePast() : input.time();
     task.NoteTime(time);
-    if (flow.router.IsJudged(fields) && !task.IsPassedOver(input.offset)) {
+    if (judge_->IsJudged(fields) && !task.IsPassedOver(input.offset)) {
       replayed_.push_back({task.filter()->Hash(fields.id), time, input.payload()});
     } else {
       replay();
@@ -179,7 +185,7 @@ absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   if (absl::Status begun = transactions_.Begin(task); !begun.ok()) return begun;
   if (run.empty()) return absl::OkStatus();
   const size_t fits = transactions_.RoomFor(task, run);
-  const JudgedRun judged = judge_.Run(task, flows_.Of(task), run.first(fits));
+  const JudgedRun judged = judge_->Run(task, flows_.Of(task), run.first(fits));
   if (judged.waits_for) {
     held_.AwaitSchema(task, *judged.waits_for, run.subspan(judged.records.size()));
   } else if (fits < run.size()) {

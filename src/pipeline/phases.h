@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,7 +69,7 @@ class Phases {
   Transactions& transactions_;
   Ownership& ownership_;
   SourcePaces& pace_;
-  Judge judge_;
+  const std::unique_ptr<Judge> judge_;
   std::vector<Event> replayed_;
 };
 

@@ -677,7 +677,7 @@ TEST_F(AssignmentTest, ASnapshotOfATimeThatIsNotBelievedIsNotUsed) {
 
 // What is only copied to be judged is not remembered.
 TEST_F(AssignmentTest, RoutingNeedsNoHistory) {
-  options_.routes = true;
+  options_.routing.emplace();
   options_.scope = Scope::kTopic;
   options_.on_short_history = OnShortHistory::kFail;
   CommitMetadata story = Story(0, 400, At(2), At(3));

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "src/pipeline/output/router.h"
+#include "src/pipeline/output/routed_record.h"
 #include "src/pipeline/worker.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
@@ -525,7 +525,7 @@ TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldAndStopsNoOther) 
 }
 
 TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {
-  options_.routes = true;
+  options_.routing.emplace();
   cluster_.Append(1, {"k", R"({"id":"a"})", 5, {{"own", "1"}}});
   Life life(cluster_, options_);
   life.Assign(1);
@@ -543,7 +543,7 @@ TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {
   repartitioned.output_partitions = 2;
   repartitioned.Append(0, routed.record);
   DaemonOptions judging = options_;
-  judging.routes = false;
+  judging.routing.reset();
   judging.routed_from = {"orders"};
   judging.input = "repartitioned";
   Life second(repartitioned, judging);

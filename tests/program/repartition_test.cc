@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "src/pipeline/options/stage_options.h"
-#include "src/pipeline/output/router.h"
+#include "src/pipeline/router.h"
 
 namespace lethe::kafka {
 namespace {
@@ -49,21 +49,19 @@ TEST(Repartition, WithoutAnIdTheKeyDecidesAndWithoutAKeyThePartition) {
 TEST(Repartition, TheFirstStageJudgesNothingAndTheSecondDoes) {
   DaemonOptions options;
   options.input = "orders";
-  const DaemonOptions first = RoutingOptions(options, "orders"), second = JudgingOptions(options);
+  const DaemonOptions second = JudgingOptions(options);
   const InputRecord record;
   std::vector<HeaderView> none;
-  EXPECT_FALSE(Router(first).IsJudged(WithId("1")));
-  EXPECT_EQ(Router(first).StateOf(RecordFields()), RecordFields::State::kPresent);
-  EXPECT_EQ(Router(first).PartitionOf(WithId("id-0"), record, 12), 8);
-  EXPECT_TRUE(Router(second).IsJudged(WithId("1")));
-  EXPECT_EQ(Router(second).StateOf(RecordFields()), RecordFields::State::kMissing);
-  EXPECT_EQ(Router(second).PartitionOf(WithId("1"), record, 12), std::nullopt);
+  EXPECT_FALSE(Router(SystemClock()).IsJudged(WithId("1")));
+  EXPECT_TRUE(Judge(SystemClock()).IsJudged(WithId("1")));
+  EXPECT_FALSE(Judge(SystemClock()).IsJudged(RecordFields()));
+  EXPECT_EQ(Route(WithId("id-0"), record, 12), 8);
   // Written there by somebody else.
-  EXPECT_EQ(Router(second).OriginalOf({3, 4}, none).topic, second.input);
+  EXPECT_EQ(OriginalOf(second, {3, 4}, none).topic, second.input);
   const auto from = RoutedFromHeaders({1, 2});
   std::vector<HeaderView> headers;
   for (const AddedHeader& header : from) headers.push_back({header.name, header.value});
-  const Router::Original original = Router(second).OriginalOf({3, 4}, headers);
+  const Original original = OriginalOf(second, {3, 4}, headers);
   EXPECT_EQ(original.topic, "orders");
   EXPECT_EQ(original.place.partition, 1);
   EXPECT_EQ(original.place.offset, 2);
@@ -145,7 +143,7 @@ TEST(Repartition, OfMergedInputsTheNameGoesAlong) {
   std::vector<HeaderView> headers = {{"own", "1"}};
   const auto added = RoutedFromHeaders({1, 2, "east"});
   for (const AddedHeader& header : added) headers.push_back({header.name, header.value});
-  const Router::Original original = Router(judging).OriginalOf({3, 4}, headers);
+  const Original original = OriginalOf(judging, {3, 4}, headers);
   EXPECT_EQ(original.topic, "east");
   EXPECT_EQ(original.place.partition, 1);
   EXPECT_EQ(original.place.offset, 2);

@@ -102,7 +102,7 @@ TEST(RestorePlanTest, Rule13HistoryIsShortByTheTimeThatIsMissing) {
     EXPECT_EQ(!plan.missing.empty(), each.is_short) << plan.missing;
     EXPECT_EQ(plan.remedy.empty(), plan.missing.empty());
     EXPECT_EQ(plan.covered_since, each.is_short ? Ago(2) : absl::InfinitePast());
-    facts.routes = true;
+    facts.horizon = absl::ZeroDuration();
     EXPECT_EQ(PlanRestore(facts).missing, "") << "nothing is to be known";
   }
   RestoreFacts untold = Facts();

@@ -85,7 +85,11 @@ class SourcePaceTest : public testing::Test {
   }
   std::vector<int> Evenly() const { return std::vector<int>(static_cast<size_t>(partitions_), 1); }
 
-  DaemonOptions Routing() const { return RoutingOptions(options_, options_.input); }
+  DaemonOptions Routing() const {
+    DaemonOptions routing = RoutingOptions(options_, options_.input);
+    routing.routing->source_patience = patience_;
+    return routing;
+  }
 
   // A router of all partitions.
   std::unique_ptr<Life> Router() {
@@ -134,11 +138,12 @@ class SourcePaceTest : public testing::Test {
     for (const auto& [id, log] : input_.logs) ends[id] = log.end();
     return ends;
   }
-  int64_t Lead() const { return absl::ToInt64Milliseconds(Routing().lead); }
+  int64_t Lead() const { return absl::ToInt64Milliseconds(Routing().routing->lead); }
 
   const uint64_t seed_ = TestSeed();
   std::mt19937_64 random_{seed_};
   int32_t partitions_;
+  absl::Duration patience_ = absl::Minutes(1);  // with sources that stand still
   DaemonOptions options_;
   FakeCluster input_;
   FakeCluster routed_;
@@ -423,7 +428,7 @@ TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
 }
 
 TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhileOnly) {
-  options_.source_patience = absl::Seconds(2);
+  patience_ = absl::Seconds(2);
   Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, Evenly());
   RoutedSources sources;
   sources.SetCount(0, partitions_);
@@ -457,7 +462,7 @@ TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhile
 // As when an open transaction hides the first records of a partition. The others have so few records that
 // they look again once in a while, whether they are ahead.
 TEST_F(SourcePaceTest, OfATrickleNothingIsHeldForGoodByAPartitionOfWhichNothingIsKnown) {
-  options_.source_patience = absl::Seconds(2);
+  patience_ = absl::Seconds(2);
   options_.commit_interval = absl::Milliseconds(1);
   const int64_t now = absl::ToUnixMillis(absl::Now());
   for (int32_t id = 1; id < partitions_; ++id) {
@@ -479,7 +484,7 @@ TEST_F(SourcePaceTest, OfATrickleNothingIsHeldForGoodByAPartitionOfWhichNothingI
 }
 
 TEST_F(SourcePaceTest, AStoppedPartitionHoldsTheOthersForAWhileOnly) {
-  options_.source_patience = absl::Milliseconds(100);
+  patience_ = absl::Milliseconds(100);
   Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, Evenly());
   const auto router = Router();
   bool has_failed = false;

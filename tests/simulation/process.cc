@@ -130,7 +130,7 @@ struct Process::Lane {
         answers(process.site_.broker, stage.group, process.connection_, thread),
         worker({stage.shared, state, tasks, source, sink, answers}) {
     sink.may_recreate = [this] { return worker.membership().MayRecreateProducer(); };
-    if (stage.options.routes) source.on_poll = [&, this] { process.SeePassedOver(stage, *this); };
+    if (stage.options.routing) source.on_poll = [&, this] { process.SeePassedOver(stage, *this); };
   }
 
   Thread thread;
@@ -322,10 +322,10 @@ void Process::AddTopic(const DaemonOptions& options) {
 void Process::AddFlow(Stage& stage, const DaemonOptions& options) {
   // Routers remember no ids.
   auto flow =
-      std::make_unique<Flow>(options, options.routes ? DedupStage::Create(options.stage).value()
-                                                     : DedupStage::Create(options.stage, *memory_).value());
+      std::make_unique<Flow>(options, options.routing ? DedupStage::Create(options.stage).value()
+                                                      : DedupStage::Create(options.stage, *memory_).value());
   flow->SetTopics(TopicsOf(site_.broker, options));
-  if (options.routes) {
+  if (options.routing) {
     std::unique_ptr<RoutedSources>& sources = sources_[options.output];
     if (sources == nullptr) sources = std::make_unique<RoutedSources>();
     flow->sources = sources.get();

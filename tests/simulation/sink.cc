@@ -113,7 +113,7 @@ void SimulatedSink::Fail(const std::string& why) {
 bool SimulatedSink::Deliver(const Batch& batch) {
   const DaemonOptions& options = flows_.at(batch.flow).options;
   // The repartition topic takes what the input takes.
-  if (batch.topic == options.output && !options.routes) {
+  if (batch.topic == options.output && !options.routing) {
     const auto is_bad = [&](const Record& each) {
       return each.value.value_or("").size() > sink_options_.output_takes_bytes;
     };

@@ -222,7 +222,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   const TopicFacts& origin = topics.with_places();
   Rules input_rules("input", input, findings);
   input_rules.Add(Severity::kOk, kPartitionsCheck, absl::StrCat("has ", input.partitions, " partitions"), "");
-  if (!options.routes) input_rules.HasMemory(options);
+  if (!options.routing) input_rules.HasMemory(options);
   if (input_rules.IsDescribed()) {
     input_rules.IsNotCompacted("compaction may keep the retry and remove the first");
     // Filters are rebuilt from the topic that is judged.
@@ -236,7 +236,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   const auto has_places = [&](const TopicFacts& topic) {
     return !options.merged.empty() && topic.partitions >= origin.partitions;
   };
-  if (!options.routes && !has_places(topics.output)) output_rules.HasPartitionsFor(origin.partitions);
+  if (!options.routing && !has_places(topics.output)) output_rules.HasPartitionsFor(origin.partitions);
   if (output_rules.IsDescribed()) {
     output_rules.KeepsTimes();
     if (!origin.config.empty()) output_rules.TakesRecordsOf(origin);

@@ -258,10 +258,10 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_
       asked = absl::OkStatus();  // created later
   }
   if (asked.ok() && !options.divert.empty()) describe("divert", options.divert, partitions, topics.divert);
-  if (asked.ok() && !options.snapshots.topic.empty() && !options.routes) {
+  if (asked.ok() && !options.snapshots.topic.empty()) {
     describe("snapshot", options.snapshots.topic, 1, topics.snapshots);
   }
-  if (asked.ok() && options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {
+  if (asked.ok() && options.has_two_stages()) {
     describe("repartition", RepartitionTopic(options), 1, topics.repartition);
   }
   if (!asked.ok()) return asked;

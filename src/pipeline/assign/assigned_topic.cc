@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe {
 absl::Status AssignmentQuestions::Ask(std::vector<AssignedTopic>& topics, Patience patience) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "src/engines/memory_parts.h"
 #include "src/pipeline/assign/topic_id_watch.h"
 #include "src/pipeline/options/stage_options.h"
@@ -18,17 +17,6 @@ namespace {
 // A revoked partition may come back to the process: members hear with their next heartbeat (3 s) that the
 // group rebalances again, and some protocols take two rounds. After that another member owns it.
 constexpr absl::Duration kMayComeBackFor = absl::Seconds(10);
-
-// How a topic that is routed begins again. Its records that are routed already would be judged beside those
-// that are routed again.
-std::string OrRouteAgain(absl::string_view repartition, absl::string_view routing_group,
-                         const std::vector<std::string>& inputs) {
-  return absl::StrCat(
-      "or stop every instance and have all routed and judged again, from start on, with copies of what is in "
-      "the output: kafka-topics.sh --delete --topic ",
-      repartition, ", then kafka-consumer-groups.sh --delete-offsets --group ", routing_group, " --topic ",
-      absl::StrJoin(inputs, " --topic "));
-}
 
 }  // namespace
 
@@ -63,33 +51,7 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
                                                       metadata->output));
   }
   if (metadata->id_fingerprint == id_fingerprint) return metadata;
-  if (options.routes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(name, ": group ", options.group, " has so far routed by another id than ",
-                     options.record.id.ToString(), ", or ", options.output,
-                     " has another number of partitions than before: copies "
-                     "would go to different partitions. Use another group, ",
-                     OrRouteAgain(options.output, options.group, {options.input})));
-  }
-  if (!options.routed_from.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        name, ": group ", options.group, " has so far judged by another id than ",
-        options.record.id.ToString(), ": earlier ids would not be recognized. Use another group, ",
-        OrRouteAgain(options.input, RoutingGroup(options), options.routed_from)));
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      name, ": group ", options.group, " has so far judged by another id than ", options.record.id.ToString(),
-      ": earlier ids would not be recognized; use another group, or reset the group's offsets with "
-      "kafka-consumer-groups.sh --reset-offsets --topic ",
-      options.input, " to start over"));
-}
-
-std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options) {
-  if (options.routes) return {};
-  if (!options.routed_from.empty()) return options.routed_from;
-  DaemonOptions merged = options;
-  merged.merged = {options.input};
-  return {RepartitionTopic(options), RepartitionTopic(merged)};
+  return absl::FailedPreconditionError(absl::StrCat(name, ": ", OtherId(options)));
 }
 
 absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const AskCommittedOf& ask) {
@@ -227,7 +189,7 @@ bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const LogState& l
   RestoreFacts facts;
   facts.metadata = *metadata;
   facts.log_start = log.start;
-  facts.routes = options_.routes;
+  facts.horizon = options_.known_horizon();
   return lethe::NeedsLogTimes(facts);
 }
 
@@ -409,8 +371,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   facts.metadata = *metadata;
   facts.committed = task->committed();
   facts.log_start = log.start;
-  facts.horizon = options_.stage.horizon;
-  facts.routes = options_.routes;
+  facts.horizon = options_.known_horizon();
   facts.times = log.times;
   if (kept != nullptr && kept->origin() == metadata->origin && is_of_same_log(*kept) &&
       (kept->mark().offset < 0 ? kept->filter_end() : kept->mark().offset) >= log.start) {

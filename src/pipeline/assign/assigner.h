@@ -30,9 +30,6 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
                                                   const std::string& id_fingerprint, int32_t partition,
                                                   const CommittedOffset& committed);
 
-// The topics of which the group has committed offsets if it has judged this input with another scope, or with
-// inputs merged or not.
-std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options);
 // FailedPrecondition: the group has judged the input with the other scope. Unavailable: ask again. `ask` is
 // for what the group has committed of a topic; `partitions` are the input's.
 using AskCommittedOf =

@@ -92,6 +92,16 @@ struct CounterOptions {
 // A librdkafka property, passed through.
 using Property = std::pair<std::string, std::string>;
 
+// What the router of Scope::kTopic does: it copies the input to the output by id.
+struct Routing {
+  std::vector<std::string> to;  // topics where records get their partition back
+  // How far a source partition may be ahead of the slowest one that has records to read, by the records'
+  // timestamps. Infinite: as far as it likes.
+  absl::Duration lead = absl::InfiniteDuration();
+  // A source partition that holds others, and stands still for this long, is not waited for.
+  absl::Duration source_patience = absl::Minutes(1);
+};
+
 struct DaemonOptions {
   std::string brokers;  // bootstrap.servers
   std::string input;    // of several, the first
@@ -129,21 +139,18 @@ struct DaemonOptions {
   std::vector<Property> properties;
 
   // Set for the two halves of Scope::kTopic (stage_options.h), not by the user.
-  bool routes = false;                   // the router: copies the input to the output by id
-  std::vector<std::string> routed_from;  // the deduplicator: the topics from which the input was routed
-  std::vector<std::string> routed_to;    // the router: topics where records get their partition back
-  // The router: how far a source partition may be ahead of the slowest one that has records to read, by the
-  // records' timestamps. Infinite: as far as it likes.
-  absl::Duration lead = absl::InfiniteDuration();
-  // The router: a source partition that holds others, and stands still for this long, is not waited for.
-  absl::Duration source_patience = absl::Minutes(1);
+  std::optional<Routing> routing;        // of the router
+  std::vector<std::string> routed_from;  // of the deduplicator: the topics from which the input was routed
 
   AnyEngine engine() const { return {stage.engine, reference}; }
-  // Where both stages are meant: all that are merged.
+  // Whether both halves are meant.
+  bool has_two_stages() const { return scope == Scope::kTopic && !routing && routed_from.empty(); }
+  // Where both are meant: all that are merged.
   std::vector<std::string> inputs() const {
-    const bool is_of_one_stage = routes || !routed_from.empty();
-    return merged.empty() || is_of_one_stage ? std::vector<std::string>{input} : merged;
+    return merged.empty() || routing || !routed_from.empty() ? std::vector<std::string>{input} : merged;
   }
+  // How far back a filter must know all ids.
+  absl::Duration known_horizon() const { return routing ? absl::ZeroDuration() : stage.horizon; }
   // What totals name as their topic: the input, or the topic from which it was routed; of merged inputs,
   // whose list may grow, the output.
   const std::string& origin() const {
@@ -162,7 +169,7 @@ struct DaemonOptions {
 // output partitions.
 inline std::string IdFingerprint(const DaemonOptions& options, int32_t output_partitions) {
   const std::string fingerprint = options.record.id.Fingerprint();
-  return options.routes ? absl::StrCat(fingerprint, "/", output_partitions) : fingerprint;
+  return options.routing ? absl::StrCat(fingerprint, "/", output_partitions) : fingerprint;
 }
 
 }  // namespace lethe

@@ -1,10 +1,26 @@
 #include "src/pipeline/options/stage_options.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "src/engines/memory_parts.h"
 #include "src/text/format.h"
 
 namespace lethe {
+namespace {
+
+// How a topic that is routed begins again. Its records that are routed already would be judged beside those
+// that are routed again.
+std::string OrRouteAgain(absl::string_view repartition, absl::string_view routing_group,
+                         const std::vector<std::string>& inputs) {
+  return absl::StrCat(
+      "or stop every instance and have all routed and judged again, from start on, with copies of what is in "
+      "the output: kafka-topics.sh --delete --topic ",
+      repartition, ", then kafka-consumer-groups.sh --delete-offsets --group ", routing_group, " --topic ",
+      absl::StrJoin(inputs, " --topic "));
+}
+
+}  // namespace
 
 std::string RepartitionTopic(const DaemonOptions& options) {
   return absl::StrCat(options.group, "-", options.merged.empty() ? options.input : options.output,
@@ -18,13 +34,12 @@ DaemonOptions RoutingOptions(const DaemonOptions& options, const std::string& in
   routing.input = input;
   routing.group = RoutingGroup(options);
   routing.output = RepartitionTopic(options);
-  routing.routes = true;
-  routing.routed_to = {options.output, options.divert};
+  routing.routing = {.to = {options.output, options.divert}, .lead = LeadOf(options.stage.horizon)};
   routing.counters.clear();
   routing.policies = RoutingPolicies(options.policies);
   if (!routing.policies.diverts()) routing.divert.clear();
+  routing.snapshots = {};
   // Routers remember no ids: a restart reads a second of the log again.
-  routing.lead = LeadOf(options.stage.horizon);
   routing.stage = {.horizon = absl::Seconds(1), .engine = Engine::kExact, .audit_share = 0};
   routing.reference.reset();
   return routing;
@@ -59,6 +74,35 @@ std::string LostRepartitionTopic(const DaemonOptions& judging) {
       judging.output, " again");
 }
 
+std::string OtherId(const DaemonOptions& options) {
+  const std::string id = options.record.id.ToString();
+  if (options.routing) {
+    return absl::StrCat("group ", options.group, " has so far routed by another id than ", id, ", or ",
+                        options.output,
+                        " has another number of partitions than before: copies would go to different "
+                        "partitions. Use another group, ",
+                        OrRouteAgain(options.output, options.group, {options.input}));
+  }
+  const std::string judged = absl::StrCat("group ", options.group, " has so far judged by another id than ",
+                                          id, ": earlier ids would not be recognized");
+  if (!options.routed_from.empty()) {
+    return absl::StrCat(judged, ". Use another group, ",
+                        OrRouteAgain(options.input, RoutingGroup(options), options.routed_from));
+  }
+  return absl::StrCat(judged,
+                      "; use another group, or reset the group's offsets with kafka-consumer-groups.sh "
+                      "--reset-offsets --topic ",
+                      options.input, " to start over");
+}
+
+std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options) {
+  if (options.routing) return {};
+  if (!options.routed_from.empty()) return options.routed_from;
+  DaemonOptions merged = options;
+  merged.merged = {options.input};
+  return {RepartitionTopic(options), RepartitionTopic(merged)};
+}
+
 absl::Duration StatedHorizon(const DaemonOptions& options) {
   // JudgingOptions() adds an eighth.
   return options.routed_from.empty() ? options.stage.horizon : options.stage.horizon * 8 / 9;
@@ -66,7 +110,7 @@ absl::Duration StatedHorizon(const DaemonOptions& options) {
 
 std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
   std::vector<std::string> topics = {options.output};
-  if (options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {
+  if (options.has_two_stages()) {
     topics.push_back(RepartitionTopic(options));
   }
   for (const CounterOptions& counter : options.counters) topics.push_back(counter.output);
@@ -75,11 +119,12 @@ std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
 }
 
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
-  std::vector<std::string> topics = options.routed_to;
+  std::vector<std::string> topics;
+  if (options.routing) topics = options.routing->to;
   for (const CounterOptions& counter : options.counters) {
-    if (!options.routes && counter.mode == CounterMode::kTotal) topics.push_back(counter.output);
+    if (counter.mode == CounterMode::kTotal) topics.push_back(counter.output);
   }
-  if (!options.routes && options.routed_from.empty()) {
+  if (!options.routing && options.routed_from.empty()) {
     topics.push_back(options.output);
     topics.push_back(options.divert);
   }

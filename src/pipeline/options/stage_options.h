@@ -2,9 +2,10 @@
 // once, to a topic of lethe's own, by the hash of the id, so that all copies of an id are in one partition.
 // Deduplicators judge that topic.
 //
-// Routers are lanes that judge nothing, with the same transactions, rebalances and refusals. A routed record
-// keeps its key, value, timestamp and headers, and gets two more headers, which the deduplicator removes: its
-// partition and offset in the input. Of merged inputs it gets a third one, with the input's name.
+// Routers are lanes with a Router in the judge's place, with the same transactions, rebalances and refusals.
+// A routed record keeps its key, value, timestamp and headers, and gets two more headers, which the
+// deduplicator removes: its partition and offset in the input. Of merged inputs it gets a third one, with the
+// input's name.
 #ifndef LETHE_SRC_PIPELINE_OPTIONS_STAGE_OPTIONS_H_
 #define LETHE_SRC_PIPELINE_OPTIONS_STAGE_OPTIONS_H_
 
@@ -28,6 +29,11 @@ absl::Duration LeadOf(absl::Duration horizon);
 // The policies that apply to routers.
 Policies RoutingPolicies(const Policies& policies);
 
+// Why a commit by another id than the options' does not fit, and what to do.
+std::string OtherId(const DaemonOptions& options);
+// The topics of which the group has committed offsets if it has judged this input with another scope, or with
+// inputs merged or not.
+std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options);
 // What to do when the repartition topic of deduplicators was deleted: their options.
 std::string LostRepartitionTopic(const DaemonOptions& judging);
 // The horizon that the user has set.

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "absl/time/time.h"
 #include "src/pipeline/output/expected_schemas.h"
 #include "src/pipeline/output/record_writer.h"
 #include "src/pipeline/output/refusal_search.h"
-#include "src/pipeline/output/router.h"
 #include "src/pipeline/output/transaction_backoff.h"
 #include "src/pipeline/output/warnings.h"
 #include "src/pipeline/task/workplace.h"
@@ -21,24 +21,23 @@ namespace lethe {
 struct LaneFlow {
   LaneFlow(const Flow& of, const Workplace& place)
       : flow(of),
-        router(of.options),
         reader(of.options.RecordAndCounters()),
         replay_reader(of.options.record),
         expected(of.options.RecordAndCounters()),
         writer(of, place),
         refusals(of.topics.output_rules),
         warnings(of, place.state),
+        room(of.options.routing ? std::nullopt : std::optional(TopicRoom())),
         output_partitions(of.topics.least_partitions) {}
 
   const Flow& flow;
-  const Router router;
   RecordReader reader;         // of records that are judged
   RecordReader replay_reader;  // of those that are replayed
   ExpectedSchemas expected;    // of those that wait for a schema
   RecordWriter writer;
   RefusalSearch refusals;
   Warnings warnings;
-  TopicRoom room;
+  std::optional<TopicRoom> room;               // none of routers, whose records may wait for others already
   int64_t written = 0;                         // bytes, in the open transaction
   absl::Time next_try = absl::InfinitePast();  // by Clock::Steady(), while its output fails
   int32_t output_partitions;  // that the output had when it was last asked; 0: to be asked for

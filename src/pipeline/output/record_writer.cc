@@ -31,8 +31,7 @@ std::optional<std::string> RecordWriter::WhyStop(const Task& task, const InputRe
                                                  const RecordFields& fields) {
   constexpr absl::string_view kStopped = " is fail: the partition is committed up to there, and stands still";
   const Undeliverable* known = task.UndeliverableAt(input.offset);
-  const Disposition disposition =
-      DispositionOf({.input = &input, .id_state = router_.StateOf(fields)}, known);
+  const Disposition disposition = DispositionOf({.input = &input, .id_state = fields.id_state}, known);
   if (disposition.action != Action::kFail) return std::nullopt;
   const absl::string_view policy = disposition.policy;
   if (known == nullptr) {
@@ -74,10 +73,10 @@ void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record
   }
 }
 
-Router::Original RecordWriter::OriginalOf(const Task& task, const InputRecord& input) {
+Original RecordWriter::OriginalOf(const Task& task, const InputRecord& input) {
   headers_.clear();
   if (input.headers != nullptr) input.headers->AppendTo(headers_);
-  return router_.OriginalOf({task.id().partition, input.offset}, headers_);
+  return lethe::OriginalOf(options_, {task.id().partition, input.offset}, headers_);
 }
 
 absl::Status RecordWriter::Copy(const InputRecord& input, Target::Kind to, int32_t partition,
@@ -90,7 +89,7 @@ absl::Status RecordWriter::Copy(const InputRecord& input, Target::Kind to, int32
 absl::Status RecordWriter::Pass(const Task& task, const JudgedRecord& record, absl::string_view tag) {
   const InputRecord& input = *record.input;
   const RecordPlace place = {task.id(), input.offset};
-  const Router::Original original = OriginalOf(task, input);
+  const Original original = OriginalOf(task, input);
   if (options_.policies.on_duplicate == Action::kTag) {
     // One that the record came with, from another lethe, say, is not this one's verdict.
     std::erase_if(headers_, [](const auto& header) { return header.name == kVerdictHeader; });
@@ -110,7 +109,7 @@ absl::Status RecordWriter::Pass(const Task& task, const JudgedRecord& record, ab
 absl::Status RecordWriter::Divert(const Task& task, const JudgedRecord& record, absl::string_view verdict,
                                   absl::string_view reason, bool copied) {
   const InputRecord& input = *record.input;
-  const Router::Original original = OriginalOf(task, input);
+  const Original original = OriginalOf(task, input);
   const std::string partition = absl::StrCat(original.place.partition);
   const std::string offset = absl::StrCat(original.place.offset);
   headers_.insert(headers_.end(), {{kVerdictHeader, verdict},
@@ -203,7 +202,7 @@ absl::Status RecordWriter::ProduceSums(Task& task, size_t counter) {
 
 std::string RecordWriter::Name(const Task& task, const InputRecord& input) {
   const std::string here = absl::StrCat(task.Name(), " offset ", input.offset);
-  const Router::Original original = OriginalOf(task, input);
+  const Original original = OriginalOf(task, input);
   if (original.topic == options_.input) return here;
   return absl::StrCat(original.topic, "-", original.place.partition, " offset ", original.place.offset, " (",
                       here, ")");

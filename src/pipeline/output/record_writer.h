@@ -13,7 +13,7 @@
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/output/disposition.h"
-#include "src/pipeline/output/router.h"
+#include "src/pipeline/output/routed_record.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/workplace.h"
 #include "src/record/record_reader.h"
@@ -50,11 +50,7 @@ struct JudgedRun {
 class RecordWriter {
  public:
   RecordWriter(const Flow& flow, const Workplace& place)
-      : flow_(flow),
-        options_(flow.options),
-        sink_(place.sink),
-        clock_(place.state.clock),
-        router_(flow.options) {}
+      : flow_(flow), options_(flow.options), sink_(place.sink), clock_(place.state.clock) {}
 
   // `known`: why a topic rejects the record; null if none is known to.
   Disposition DispositionOf(const JudgedRecord& record, const Undeliverable* known = nullptr) const;
@@ -85,7 +81,7 @@ class RecordWriter {
   // The record is written, and this counter does not count it.
   absl::Status LeaveUncounted(Task& task, const JudgedRecord& record, size_t counter, absl::string_view why);
   // The record's place in the input before routing. Sets headers_ to its headers there.
-  Router::Original OriginalOf(const Task& task, const InputRecord& input);
+  Original OriginalOf(const Task& task, const InputRecord& input);
   // For logs.
   std::string Name(const Task& task, const InputRecord& input);
 
@@ -93,7 +89,6 @@ class RecordWriter {
   const DaemonOptions& options_;
   Sink& sink_;
   const Clock& clock_;
-  const Router router_;
   std::vector<HeaderView> headers_;  // of the record being written; kept to save allocations
   Repeats undeliverable_;
   Repeats uncounted_;

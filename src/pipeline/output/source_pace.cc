@@ -98,6 +98,7 @@ std::optional<int64_t> RoutedSources::End(TopicPartition partition, absl::Time n
 
 SourcePace::SourcePace(const Flow& flow, const Workplace& place)
     : options_(flow.options),
+      routing_(*flow.options.routing),
       sources_(flow.sources),
       all_flows_(place.shared.flows),
       state_(place.state),
@@ -160,7 +161,7 @@ bool SourcePace::LookAt(Pace::Peek& peek, RecordRun run, absl::Time now) const {
     const absl::Time time = TimeOf(input, now);
     if (time == absl::InfinitePast() || time < peek.known_floor) continue;
     ++peek.seen;
-    if (time < peek.time - options_.lead / 2) {
+    if (time < peek.time - routing_.lead / 2) {
       ++peek.lower;
     } else {
       peek.floor = std::min(peek.floor, time);
@@ -202,7 +203,7 @@ SourcePace::Looked SourcePace::Look() {
     const absl::Time limit = LimitOf(task);
     // Half a lead at least, so that it is worth fetching.
     const bool may_go_on =
-        limit == absl::InfiniteFuture() || task.pace().waits_at <= limit - options_.lead / 2;
+        limit == absl::InfiniteFuture() || task.pace().waits_at <= limit - routing_.lead / 2;
     if (may_go_on || now >= task.pace().look_again) {
       Resume(task);
       looked.is_any_read = true;
@@ -250,7 +251,7 @@ void SourcePace::Renew() {
 }
 
 absl::Time SourcePace::LimitOf(const Task& task) const {
-  return (slowest_.partition == task.id() ? second_ : slowest_).state.floor + options_.lead;
+  return (slowest_.partition == task.id() ? second_ : slowest_).state.floor + routing_.lead;
 }
 
 SourceState SourcePace::StateOf(Task& task, absl::Time steady_now) const {
@@ -299,7 +300,7 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
   const bool is_stopped = own != nullptr && (own->phase() == Phase::kFailed || own->phase() == Phase::kHeld ||
                                              own->schema_wait().is_on());
   const absl::Duration patience =
-      is_stopped ? std::min(options_.source_patience, kPatienceWithStopped) : options_.source_patience;
+      is_stopped ? std::min(routing_.source_patience, kPatienceWithStopped) : routing_.source_patience;
   // Of another lane only what is committed is seen.
   if (stands_for_ < patience + kIntervals * options_.commit_interval) return;
   stands_for_ = absl::ZeroDuration();
@@ -320,7 +321,8 @@ std::vector<TopicPartition> SourcePace::PassedOver() const {
 
 SourcePace* SourcePaces::Of(const Task& task) {
   const Flow& flow = *task.flow();
-  if (!flow.options.routes || flow.options.lead == absl::InfiniteDuration()) return nullptr;
+  const std::optional<Routing>& routing = flow.options.routing;
+  if (!routing || routing->lead == absl::InfiniteDuration()) return nullptr;
   const auto [found, is_new] = by_flow_.try_emplace(flow.number);
   if (is_new) {
     auto same = std::find_if(all_.begin(), all_.end(), [&](const auto& each) {
@@ -351,7 +353,7 @@ bool SourcePaces::MeetUnreadable(Task& task) {
 }
 
 void SourcePaces::Look() {
-  if (!place_.options().routes) return;
+  if (!place_.options().routing) return;
   // Each flow once.
   for (auto next = place_.tasks.begin(); next != place_.tasks.end();
        next = place_.tasks.upper_bound({next->first.flow, INT32_MAX})) {

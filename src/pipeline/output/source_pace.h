@@ -75,7 +75,7 @@ class RoutedSources {
 
 // The pace of those of a worker's partitions that are routed to one topic.
 //
-// A partition's record is routed if its timestamp is at most DaemonOptions::lead after the floor of every
+// A partition's record is routed if its timestamp is at most Routing::lead after the floor of every
 // other partition that has records to read. Else the partition waits, and its floor is that timestamp. So
 // whatever follows a record in the repartition topic is at most the lead older. The slowest partition never
 // waits.
@@ -128,6 +128,7 @@ class SourcePace {
   void WatchSlowest(bool is_waited_for);
 
   const DaemonOptions& options_;
+  const Routing& routing_;
   RoutedSources* const sources_;
   const Flows& all_flows_;
   const WorkerState& state_;

@@ -111,9 +111,8 @@ absl::Status Transactions::Begin(Task& task) {
 
 size_t Transactions::RoomFor(const Task& task, RecordRun run) {
   const LaneFlow& flow = flows_.Of(task);
-  // The router's records may wait for those of other partitions already.
-  if (!flow.room.is_bounded() || flow.flow.options.routes) return run.size();
-  int64_t left = flow.room.max_bytes() - flow.written;
+  if (!flow.room || !flow.room->is_bounded()) return run.size();
+  int64_t left = flow.room->max_bytes() - flow.written;
   size_t fits = flow.written == 0 ? 1 : 0;  // or a large record would never pass
   for (size_t i = 0; i < run.size() && left > 0; ++i) {
     left -= BytesOf(run[i]);
@@ -330,7 +329,7 @@ void Transactions::Finish(bool committed) {
   }
   if (all_flows_.size() > 1) {
     for (const auto& [number, size] : sink_.SizeByFlow()) {
-      if (LaneFlow* flow = flows_.Find(number); flow != nullptr) flow->room.Done(size);
+      if (LaneFlow* flow = flows_.Find(number); flow != nullptr && flow->room) flow->room->Done(size);
     }
   }
   for (auto& [number, flow] : flows_) flow.written = 0;

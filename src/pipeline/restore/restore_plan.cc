@@ -29,7 +29,7 @@ void PlanLog(const RestoreFacts& facts, RestorePlan& plan) {
     // Stream time there is not known. With that of the commit no record looks older than it is.
     plan.log_from = {std::min(facts.log_start, facts.committed), metadata.committed_time};
   }
-  if (facts.routes) return;
+  if (facts.horizon == absl::ZeroDuration()) return;
   if (begins_late && MissesRecords(facts)) {
     plan.covered_since = std::max(plan.covered_since, metadata.committed_time);
     plan.missing = absl::StrCat("the filter needs the log from offset ", metadata.restart, ", it starts at ",
@@ -68,7 +68,7 @@ std::string MissingSince(absl::Time covered_since) {
 }
 
 bool NeedsLogTimes(const RestoreFacts& facts) {
-  return !facts.routes && facts.log_start > facts.metadata.restart;
+  return facts.horizon > absl::ZeroDuration() && facts.log_start > facts.metadata.restart;
 }
 
 RestorePlan PlanRestore(const RestoreFacts& facts) {

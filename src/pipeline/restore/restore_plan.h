@@ -26,8 +26,7 @@ struct RestoreFacts {
   CommitMetadata metadata;
   int64_t committed = 0;  // C
   int64_t log_start = 0;
-  absl::Duration horizon = absl::ZeroDuration();  // by the options, not the commit
-  bool routes = false;                            // nothing is judged, so no ids are needed
+  absl::Duration horizon = absl::ZeroDuration();  // by the options, not the commit; zero: no ids are needed
   // F of a kept filter, and the offset of the snapshot that the commit names, if usable.
   std::optional<int64_t> kept;
   std::optional<int64_t> snapshot;

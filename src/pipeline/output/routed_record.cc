@@ -1,4 +1,4 @@
-#include "src/pipeline/output/router.h"
+#include "src/pipeline/output/routed_record.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -54,14 +54,14 @@ std::optional<RoutedFrom> TakeRoutedFrom(bool is_merged, std::vector<HeaderView>
   return from;
 }
 
-Router::Original Router::OriginalOf(const RoutedFrom& here, std::vector<HeaderView>& headers) const {
-  if (!options_.routed_from.empty()) {
-    const bool is_merged = !options_.merged.empty();
+Original OriginalOf(const DaemonOptions& options, const RoutedFrom& here, std::vector<HeaderView>& headers) {
+  if (!options.routed_from.empty()) {
+    const bool is_merged = !options.merged.empty();
     if (const auto from = TakeRoutedFrom(is_merged, headers)) {
-      return {is_merged ? from->topic : options_.routed_from.front(), *from};
+      return {is_merged ? from->topic : options.routed_from.front(), *from};
     }
   }
-  return {options_.input, here};
+  return {options.input, here};
 }
 
 }  // namespace lethe
