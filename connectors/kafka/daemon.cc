@@ -456,15 +456,17 @@ CountersView Daemon::Counters(size_t top, const std::optional<std::string>& topi
 DaemonReport Daemon::Report() const {
   DaemonReport report;
   report.brokers = options_.brokers;
-  report.input = judging_.options.input;
-  report.output = options_.output;
+  report.first = {judging_.options.input,
+                  options_.output,
+                  EngineName(options_.engine()),
+                  options_.stage.horizon,
+                  options_.stage.target_fpp,
+                  /*problem=*/"",
+                  judging_.options.routed_from};
   report.group = options_.group;
   report.instance = options_.instance;
-  report.engine = EngineName(options_.engine());
-  report.horizon = options_.stage.horizon;
   report.memory_used_bytes = memory_->memory().used_bytes();
   report.memory_limit_bytes = memory_->memory().limit_bytes();
-  report.fpp_target = options_.stage.target_fpp;
   if (options_.record.schemas != nullptr) report.schemas = options_.record.schemas->figures();
   std::vector<std::string> reasons;
   std::vector<TopicProblem> problems;
@@ -479,8 +481,7 @@ DaemonReport Daemon::Report() const {
                              options.routed_from});
   }
   if (!finder_) {
-    report.topics = {{report.input, report.output, report.engine, report.horizon, report.fpp_target,
-                      /*problem=*/"", judging_.options.routed_from}};
+    report.topics = {report.first};
   } else {
     for (const auto& [topic, why] : finder_->Problems()) {
       TopicReport& unread = report.topics.emplace_back();
@@ -522,12 +523,12 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
   for (const LaneReport& lane : lanes) {
     // A routed topic that is not there is told by itself.
     const bool has_nothing = stage.options.routing && stage.flows.size() == 0;
-    if (!lane.joined && !has_nothing) {
+    if (!lane.member.joined && !has_nothing) {
       std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
-      if (lane.session_timeout > absl::ZeroDuration()) {  // it has asked to join
+      if (lane.member.session_timeout > absl::ZeroDuration()) {  // it has asked to join
         absl::StrAppend(&text, ", for ",
-                        absl::FormatDuration(absl::Trunc(lane.unassigned_for, absl::Seconds(1))),
-                        " so far; after a crash up to ", absl::FormatDuration(lane.session_timeout),
+                        absl::FormatDuration(absl::Trunc(lane.member.unassigned_for, absl::Seconds(1))),
+                        " so far; after a crash up to ", absl::FormatDuration(lane.member.session_timeout),
                         " (session.timeout.ms)");
       }
       reasons.push_back(std::move(text));
@@ -537,11 +538,11 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
     for (const PartitionReport& partition : lane.partitions) {
       if (partition.phase == Phase::kChecking || partition.phase == Phase::kRestoring) {
         std::string text =
-            absl::StrCat(partition.topic, "-", partition.partition, " is restoring: ", partition.restore_left,
-                         " offsets to go, up to ", partition.restore_to);
-        if (partition.restore_time_left < absl::InfiniteDuration()) {
+            absl::StrCat(partition.topic, "-", partition.partition, " is restoring: ", partition.restore.left,
+                         " offsets to go, up to ", partition.restore.to);
+        if (partition.restore.time_left < absl::InfiniteDuration()) {
           absl::StrAppend(&text, ", in some ",
-                          absl::FormatDuration(absl::Ceil(partition.restore_time_left, absl::Seconds(1))));
+                          absl::FormatDuration(absl::Ceil(partition.restore.time_left, absl::Seconds(1))));
         }
         // Of a list, one line a topic: there may be thousands of partitions.
         const auto [first, is_new] = restoring.try_emplace(partition.topic, problems.size());

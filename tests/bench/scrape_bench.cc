@@ -27,8 +27,8 @@ PartitionStatus SomeStatus() {
 
 DaemonReport Report(int64_t partitions) {
   DaemonReport report;
-  report.input = "orders";
-  report.output = "orders-unique";
+  report.first.input = "orders";
+  report.first.output = "orders-unique";
   report.group = "lethe-orders";
   report.lanes.resize(4);
   const PartitionStatus status = SomeStatus();

@@ -55,7 +55,7 @@ class ImpatientDaemon {
   int64_t Committed() const {
     const DaemonReport report = Report();
     if (report.lanes.empty() || report.lanes[0].partitions.empty()) return -1;
-    return report.lanes[0].partitions[0].committed;
+    return report.lanes[0].partitions[0].log.committed;
   }
 
  private:
@@ -101,7 +101,7 @@ TEST(ProgressTest, Rule22ALaneThatWaitsForAnOpenTransactionOfTheInputIsReady) {
     return remarks.size() == 1 &&
            absl::StrContains(remarks[0], absl::StrCat(flow.input(), "-0 waits at offset 10 since "));
   }));
-  EXPECT_GT(daemon.Report().lanes[0].partitions[0].lag(), 0);
+  EXPECT_GT(daemon.Report().lanes[0].partitions[0].log.lag(), 0);
   EXPECT_EQ(daemon.Committed(), 10);
   ASSERT_TRUE((*producer)->Commit().ok());
   ASSERT_TRUE(Await([&] { return daemon.Committed() >= 21 && Remarks(daemon.Report()).empty(); }));

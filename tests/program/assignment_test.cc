@@ -52,8 +52,11 @@ class AssignmentTest : public testing::Test {
   }
 
   CommitMetadata Story(int64_t origin, int64_t restart, absl::Time restart_time, absl::Time committed_time) {
-    return {origin,   kPartitions, restart, restart_time, committed_time, options_.record.id.Fingerprint(),
-            kHorizon, ""};
+    return {{origin, kPartitions},
+            {restart, restart_time},
+            committed_time,
+            options_.record.id.Fingerprint(),
+            kHorizon};
   }
   absl::StatusOr<std::unique_ptr<Task>> Prepare(int64_t offset, const std::string& metadata, LogState log,
                                                 Uncommitted uncommitted = Uncommitted::kNew) {
@@ -81,7 +84,7 @@ TEST_F(AssignmentTest, WithoutACommitItBeginsWhereTheOptionsSay) {
   auto owned = Prepare(-1, "", {100, 1000});
   ASSERT_TRUE(owned.ok()) << owned.status();
   EXPECT_EQ((*owned)->next(), 100);
-  EXPECT_EQ((*owned)->origin(), 100);
+  EXPECT_EQ((*owned)->origin().offset, 100);
   EXPECT_EQ((*owned)->phase(), Phase::kActive);
   EXPECT_TRUE(Assigner::NeedsFirstCommit(**owned, {}));
 
@@ -117,7 +120,7 @@ TEST_F(AssignmentTest, ACommitIsReplayedFromItsRestartPoint) {
   EXPECT_EQ((*owned)->phase(), Phase::kRestoring);
   EXPECT_EQ((*owned)->next(), 400);
   EXPECT_EQ((*owned)->committed(), 1000);
-  EXPECT_EQ((*owned)->origin(), 5);
+  EXPECT_EQ((*owned)->origin().offset, 5);
   EXPECT_EQ((*owned)->filter()->stream_time(), At(2));
   EXPECT_FALSE((*owned)->short_history());
   EXPECT_FALSE(Assigner::NeedsFirstCommit(**owned, {1000, Story(5, 400, At(2), At(3)).ToString()}));
@@ -188,7 +191,7 @@ TEST_F(AssignmentTest, APlainCommitIsANewBeginningThere) {
     auto owned = Prepare(400, metadata, {0, 2000});
     ASSERT_TRUE(owned.ok()) << owned.status();
     EXPECT_EQ((*owned)->phase(), Phase::kActive);
-    EXPECT_EQ((*owned)->origin(), 400);
+    EXPECT_EQ((*owned)->origin().offset, 400);
     EXPECT_EQ((*owned)->next(), 400);
     EXPECT_TRUE(Assigner::NeedsFirstCommit(**owned, {400, metadata}));
   }
@@ -210,7 +213,7 @@ TEST_F(AssignmentTest, ACommitThatCannotBeTrueIsRefused) {
   CommitMetadata other_output = Story(0, 0, At(0), At(1));
   other_output.output = "elsewhere";
   CommitMetadata beyond = Story(0, 0, At(0), At(1));
-  beyond.record_before = 400;
+  beyond.last.offset = 400;
   for (const auto& [story, says] :
        {std::pair(Story(0, 448, At(0), At(1)), "another cluster"), std::pair(beyond, "another cluster"),
         std::pair(other_output, "Use another group")}) {
@@ -222,8 +225,8 @@ TEST_F(AssignmentTest, ACommitThatCannotBeTrueIsRefused) {
 
 TEST_F(AssignmentTest, TheRecordBeforeTheCommitIsComparedWhereTheLogHasIt) {
   CommitMetadata story = Story(0, 300, At(0), At(1));
-  story.record_before = 398;
-  story.record_before_hash = 17;
+  story.last.offset = 398;
+  story.last.hash = 17;
   const auto rebuilt = *Prepare(400, story.ToString(), {0, 2000});
   ASSERT_TRUE(rebuilt->to_compare().has_value());
   EXPECT_EQ(rebuilt->to_compare()->offset, 398);
@@ -232,7 +235,7 @@ TEST_F(AssignmentTest, TheRecordBeforeTheCommitIsComparedWhereTheLogHasIt) {
   // A kept filter that is at the committed offset has remembered another record there.
   kept_.Put(Kept(400), SteadyNow());
   EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase(), Phase::kRestoring);
-  story.record_before = 399;
+  story.last.offset = 399;
   kept_.Put(Kept(400), SteadyNow());
   EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase(), Phase::kChecking);
 }
@@ -305,7 +308,7 @@ TEST_F(AssignmentTest, AKeptFilterThatIsAheadIsNotUsed) {
   EXPECT_EQ((*owned)->phase(), Phase::kRestoring);
   EXPECT_EQ((*owned)->next(), 100);
   kept_.Put(Kept(1000), SteadyNow());
-  EXPECT_EQ((*Prepare(400, "", {0, 2000}))->origin(), 400);
+  EXPECT_EQ((*Prepare(400, "", {0, 2000}))->origin().offset, 400);
 }
 
 TEST_F(AssignmentTest, AKeptFilterOfAnotherLifeOrAnotherLogIsNotUsed) {
@@ -706,14 +709,14 @@ TEST_F(SnapshotAssignmentTest, OneOfAShortHistoryIsUsedUnlessTheUserSaysNo) {
 TEST_F(AssignmentTest, ACommitThatNamesFewerPartitionsShowsGrowth) {
   CommitMetadata story = Story(0, 400, At(2), At(3));
   EXPECT_FALSE((*Prepare(1000, story.ToString(), {0, 2000}))->keys_moved());
-  story.origin_partitions = 2;
+  story.origin.partitions = 2;
   auto owned = *Prepare(1000, story.ToString(), {0, 2000});
   EXPECT_TRUE(owned->keys_moved());
   EXPECT_EQ(owned->growth().partitions, kPartitions);
   EXPECT_EQ(owned->growth().offset, 2000) << "what is in the log may have been sent before";
   // A restart knows of it, and does not take it for new.
   story = owned->Metadata(absl::Now());
-  EXPECT_EQ(story.origin_partitions, 2) << "by which partitions are known that were added";
+  EXPECT_EQ(story.origin.partitions, 2) << "by which partitions are known that were added";
   owned = *Prepare(1000, story.ToString(), {0, 3000});
   EXPECT_EQ(owned->growth().offset, 2000);
   TaskPeer::SetEnd(*owned, 2000);
@@ -770,7 +773,7 @@ TEST_F(AssignmentTest, UnreadDeletedRecordsArePassedOverWhereTheUserSaysSo) {
     EXPECT_EQ((*owned)->unread_deleted(), 100);
     EXPECT_TRUE((*owned)->short_history());
   }
-  EXPECT_EQ((*Prepare(1000, "", {1100, 2000}))->origin(), 1100);
+  EXPECT_EQ((*Prepare(1000, "", {1100, 2000}))->origin().offset, 1100);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@ namespace {
 LaneReport Lane(const RecordCounts& totals, int64_t commits, int64_t aborts) {
   LaneReport lane;
   lane.totals = totals;
-  lane.commits = commits;
-  lane.aborts = aborts;
+  lane.transactions.committed = commits;
+  lane.transactions.aborted = aborts;
   return lane;
 }
 

@@ -302,15 +302,15 @@ TEST_F(CommandLineTest, ReconcileTakesTheFlagsOfItsSide) {
   ASSERT_TRUE(reconcile_.has_value());
   EXPECT_EQ(reconcile_->peer, "ssh b lethe");
   EXPECT_FALSE(reconcile_->serves);
-  EXPECT_EQ(reconcile_->last, absl::Hours(2));
-  EXPECT_EQ(reconcile_->settle, absl::Minutes(5));
+  EXPECT_EQ(reconcile_->window.last, absl::Hours(2));
+  EXPECT_EQ(reconcile_->window.settle, absl::Minutes(5));
   EXPECT_EQ(reconcile_->copy, ReconcileCommandOptions::Copy::kToPeer);
   EXPECT_EQ(reconcile_->method, ReconcileMethod::kLookupTable);
   EXPECT_EQ(reconcile_->memory_bytes, 32 << 20);
   EXPECT_EQ(reconcile_->timeout, absl::Seconds(10));
   EXPECT_EQ(reconcile_->properties.values, (std::vector<Property>{{"a", "b"}}));
   EXPECT_EQ(run({"--peer", "x", "--since", "2026-11-22T18:00:00Z", "--until", "2026-11-22T19:00:00Z"}), 25);
-  EXPECT_EQ(*reconcile_->until - *reconcile_->since, absl::Hours(1));
+  EXPECT_EQ(*reconcile_->window.until - *reconcile_->window.since, absl::Hours(1));
   EXPECT_EQ(run({"--serve"}), 25);
   EXPECT_TRUE(reconcile_->serves);
   EXPECT_EQ(reconcile_->copy, std::nullopt);

@@ -19,10 +19,8 @@ namespace {
 constexpr size_t kBrokerLimit = 4096;  // offset.metadata.max.bytes by default
 
 CommitMetadata Example() {
-  return {100,
-          4,
-          1200,
-          absl::FromUnixMillis(1'700'000'000'123),
+  return {{100, 4},
+          {1200, absl::FromUnixMillis(1'700'000'000'123)},
           absl::FromUnixMillis(1'700'086'400'456),
           "0123456789abcdef",
           absl::Hours(24),
@@ -30,10 +28,10 @@ CommitMetadata Example() {
 }
 
 void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
-  EXPECT_EQ(a.origin, b.origin);
-  EXPECT_EQ(a.origin_partitions, b.origin_partitions);
-  EXPECT_EQ(a.restart, b.restart);
-  EXPECT_EQ(a.restart_time, b.restart_time);
+  EXPECT_EQ(a.origin.offset, b.origin.offset);
+  EXPECT_EQ(a.origin.partitions, b.origin.partitions);
+  EXPECT_EQ(a.restart.offset, b.restart.offset);
+  EXPECT_EQ(a.restart.stream_time, b.restart.stream_time);
   EXPECT_EQ(a.committed_time, b.committed_time);
   EXPECT_EQ(a.id_fingerprint, b.id_fingerprint);
   EXPECT_EQ(a.horizon, b.horizon);
@@ -44,10 +42,10 @@ void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
   EXPECT_EQ(a.growth.time, b.growth.time);
   EXPECT_EQ(a.output, b.output);
   EXPECT_EQ(a.scope, b.scope);
-  EXPECT_EQ(a.record_before, b.record_before);
-  EXPECT_EQ(a.record_before_hash, b.record_before_hash);
+  EXPECT_EQ(a.last.offset, b.last.offset);
+  EXPECT_EQ(a.last.hash, b.last.hash);
   EXPECT_EQ(a.undeliverable, b.undeliverable);
-  EXPECT_EQ(a.last_record_time, b.last_record_time);
+  EXPECT_EQ(a.last.time, b.last.time);
   EXPECT_EQ(a.next_record_time, b.next_record_time);
   EXPECT_EQ(a.wall_time, b.wall_time);
   EXPECT_EQ(a.topic_id, b.topic_id);
@@ -67,8 +65,8 @@ TEST(CommitMetadataTest, IsTheTextThatIsDocumented) {
   CommitMetadata all = Example();
   all.output = "orders-unique";
   all.scope = "topic";
-  all.record_before = 1999;
-  all.record_before_hash = 0xbeef;
+  all.last.offset = 1999;
+  all.last.hash = 0xbeef;
   all.undeliverable = {1300, 1301, 1950};
   EXPECT_EQ(all.ToString(), Example().ToString() + " out=orders-unique sc=topic b=1999:beef u=1950,649,1");
 }
@@ -78,7 +76,7 @@ TEST(CommitMetadataTest, TheFormerFormatIsRead) {
       CommitMetadata::Parse(absl::StrReplaceAll(Example().ToString(), {{"lethe/2", "lethe/1"}}));
   ASSERT_TRUE(story.ok()) << story.status();
   ExpectSame(*story, Example());
-  EXPECT_EQ(story->record_before, -1);
+  EXPECT_EQ(story->last.offset, -1);
 }
 
 TEST(CommitMetadataTest, ALongListKeepsTheNewestWithinTheBrokersLimit) {
@@ -102,10 +100,10 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
   };
   for (int i = 0; i < 10'000; ++i) {
     CommitMetadata story;
-    story.origin = below(uint64_t{1} << 62);
-    story.origin_partitions = static_cast<int32_t>(1 + below(100'000));
-    story.restart = story.origin + below(uint64_t{1} << 62);
-    story.restart_time = time();
+    story.origin.offset = below(uint64_t{1} << 62);
+    story.origin.partitions = static_cast<int32_t>(1 + below(100'000));
+    story.restart.offset = story.origin.offset + below(uint64_t{1} << 62);
+    story.restart.stream_time = time();
     story.committed_time = time();
     story.id_fingerprint = absl::StrCat(absl::Hex(random()));
     story.horizon = absl::Milliseconds(1 + below(uint64_t{1} << 50));
@@ -115,17 +113,17 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
     if (below(2) == 0) story.output = absl::StrCat("topic-", below(1000));
     if (below(2) == 0) story.scope = below(2) == 0 ? "topic" : "partition";
     if (below(2) == 0) {
-      story.record_before = below(uint64_t{1} << 62);
-      story.record_before_hash = random();
+      story.last.offset = below(uint64_t{1} << 62);
+      story.last.hash = random();
     }
-    for (int64_t offset = story.restart, count = below(40); count > 0; --count) {
+    for (int64_t offset = story.restart.offset, count = below(40); count > 0; --count) {
       story.undeliverable.push_back(offset += 1 + below(1000));
     }
     if (below(2) == 0) {
       story.growth.partitions = static_cast<int32_t>(1 + below(100'000));
       if (below(2) == 0) story.growth = {story.growth.partitions, below(uint64_t{1} << 62), time()};
     }
-    story.last_record_time = time();
+    story.last.time = time();
     story.wall_time = time();
     story.topic_id = below(2) == 0 ? "" : "AbCd-_0123456789efghij";
     const std::string text = story.ToString();
@@ -265,9 +263,9 @@ TEST(CommitMetadataTest, RandomDamageNeverGivesImpossibleMetadata) {
     if (random() % 4 == 0) text.resize(random() % text.size());
     const auto parsed = CommitMetadata::Parse(text);
     if (!parsed.ok()) continue;
-    EXPECT_GE(parsed->origin, 0) << text;
-    EXPECT_GE(parsed->restart, parsed->origin) << text;
-    EXPECT_GT(parsed->origin_partitions, 0) << text;
+    EXPECT_GE(parsed->origin.offset, 0) << text;
+    EXPECT_GE(parsed->restart.offset, parsed->origin.offset) << text;
+    EXPECT_GT(parsed->origin.partitions, 0) << text;
     EXPECT_GT(parsed->horizon, absl::ZeroDuration()) << text;
     EXPECT_FALSE(parsed->id_fingerprint.empty()) << text;
   }

@@ -23,12 +23,12 @@ namespace {
 DaemonReport TwoPartitions() {
   DaemonReport report;
   report.topics = {{.input = "orders", .output = "orders-unique", .engine = "compact"}};
-  report.input = "orders";
-  report.output = "orders-unique";
+  report.first.input = "orders";
+  report.first.output = "orders-unique";
   report.group = "shop";
   report.instance = "lethe-0";
-  report.engine = "compact";
-  report.horizon = absl::Hours(1);
+  report.first.engine = "compact";
+  report.first.horizon = absl::Hours(1);
   report.memory_used_bytes = 1000;
   report.memory_limit_bytes = 2000;
   report.schemas = {.known = 8, .waiting = 1, .answered = 9, .unknown = 2, .refused = 3, .failed = 4};
@@ -39,7 +39,7 @@ DaemonReport TwoPartitions() {
                            .totals = 9,
                            .failures = 2});
   report.lanes.resize(1);
-  report.lanes[0].commits = 7;
+  report.lanes[0].transactions.committed = 7;
   report.lanes[0].histograms = LaneFigures().histograms();
   for (const double seconds : {0.004, 0.07, 0.07, 1e9}) {
     report.lanes[0].histograms.latency_seconds.Add(seconds);
@@ -55,8 +55,8 @@ DaemonReport TwoPartitions() {
                                                  .fpp_estimated = 5e-7,
                                                  .fpp_estimated_deviation = 4e-9};
   report.lanes[0].partitions[0].filter.audit = {.share = 0.5, .fresh = 1000, .false_drops = 1};
-  report.lanes[0].partitions[0].restore_left = 33;
-  report.lanes[0].partitions[0].restore_time_left = absl::Milliseconds(1500);
+  report.lanes[0].partitions[0].restore.left = 33;
+  report.lanes[0].partitions[0].restore.time_left = absl::Milliseconds(1500);
   report.snapshots = {.taken = 8, .errors = 9, .last_seconds = 0.25};
   PartitionReport& partition = report.lanes[0].partitions[1];
   partition.phase = Phase::kActive;
@@ -71,19 +71,17 @@ DaemonReport TwoPartitions() {
                       .tagged = 3,
                       .diverted = 1,
                       .dropped = 7,
-                      .counter_updates = 11,
-                      .malformed_delta = 5,
-                      .overflowed_delta = 7,
+                      .counters = {.updates = 11, .malformed = 5, .overflowed = 7},
                       .unkeyed = 8,
                       .future = 9};
-  partition.committed = 90;
+  partition.log.committed = 90;
   partition.counted_keys = 14;
-  partition.position = 95;
-  partition.snapshot_offset = 40;
+  partition.log.position = 95;
+  partition.restore.snapshot_offset = 40;
   partition.unread_deleted = 12;
   partition.short_history = true;
   partition.keys_moved = true;
-  partition.high_watermark = 100;
+  partition.log.high_watermark = 100;
   partition.filter.filter = {.past_generations = 6,
                              .lines = 512,
                              .window = absl::Minutes(70),
@@ -210,12 +208,12 @@ DaemonReport TwoStages() {
   DaemonReport report = TwoPartitions();
   report.topics[0].routed_from = {"web-orders"};
   report.routing_lanes.resize(1);
-  report.routing_lanes[0].commits = 3;
+  report.routing_lanes[0].transactions.committed = 3;
   report.routing_lanes[0].partitions.resize(1);
   report.routing_lanes[0].partitions[0].topic = "web-orders";
   report.routing_lanes[0].partitions[0].counts = {
       .unique = 16, .undeliverable = 1, .passed = 16, .dropped = 1};
-  report.routing_lanes[0].partitions[0].committed = 17;
+  report.routing_lanes[0].partitions[0].log.committed = 17;
   return report;
 }
 
@@ -252,7 +250,7 @@ TEST(MetricsTest, PartitionsOfSeveralTopicsAreThoseOfTheirTopic) {
 
 TEST(MetricsTest, LagIsNoneAtTheEndOfALogOfControlRecords) {
   DaemonReport report = TwoPartitions();
-  report.lanes[0].partitions[1].position = 100;
+  report.lanes[0].partitions[1].log.position = 100;
   EXPECT_EQ(Values(report)["lethe_lag_records,group=shop,topic=orders,partition=1"], 0);
 }
 

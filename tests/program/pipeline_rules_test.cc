@@ -245,12 +245,12 @@ TEST_F(PipelineRulesTest, Rule6TheCommitSaysHowItCameAbout) {
   Send({"a", "b"});
   Restart();
   const CommitMetadata metadata = CommitMetadata::Parse(cluster_.committed[0].metadata).value();
-  EXPECT_EQ(metadata.origin, 0);
+  EXPECT_EQ(metadata.origin.offset, 0);
   EXPECT_EQ(metadata.output, "unique");
   EXPECT_EQ(metadata.scope, "partition");
-  EXPECT_EQ(metadata.record_before, 1);
+  EXPECT_EQ(metadata.last.offset, 1);
   const FakeRecord& last = cluster_.logs[0].entries[1].record;
-  EXPECT_EQ(metadata.record_before_hash, (InputRecord{.key = *last.key, .value = *last.value}.Hash()));
+  EXPECT_EQ(metadata.last.hash, (InputRecord{.key = *last.key, .value = *last.value}.Hash()));
 }
 
 TEST_F(PipelineRulesTest, Rule7ACommitWhoseAnswerIsLostIsNotRepeated) {

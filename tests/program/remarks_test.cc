@@ -27,8 +27,8 @@ PartitionReport Hit(int32_t id, absl::Duration window, double fpp) {
 
 TEST(RemarksTest, AMemoryLimitThatCostsWindowOrTargetIsReported) {
   DaemonReport report;
-  report.input = "orders";
-  report.horizon = absl::Hours(24);
+  report.first.input = "orders";
+  report.first.horizon = absl::Hours(24);
   report.lanes.resize(1);
   report.lanes[0].partitions = {Hit(0, absl::Hours(24), 1e-6)};
   EXPECT_TRUE(Remarks(report).empty());  // it has recovered
@@ -56,8 +56,7 @@ TEST(RemarksTest, RecordsWithoutAnIdAreReportedWithTheirNumbers) {
   report.lanes.resize(2);
   EXPECT_TRUE(Remarks(report).empty());
   report.lanes[1].lane = 1;
-  report.lanes[1].without_id = IdWatch::Stretch{12345, 12340};
-  report.lanes[1].without_id_in = "orders";
+  report.lanes[1].without_id = {"orders", {12345, 12340}};
   ASSERT_EQ(Remarks(report).size(), 1u);
   EXPECT_TRUE(
       absl::StrContains(Remarks(report)[0], "lane 1: orders: 12,340 of 12,345 records have no usable id"));
@@ -77,14 +76,14 @@ TEST(RemarksTest, AQuotaIsReportedForEachClientOfAllLanes) {
 
 TEST(RemarksTest, AnOpenTransactionOfTheInputIsReportedWithItsPlace) {
   DaemonReport report;
-  report.input = "orders";
+  report.first.input = "orders";
   report.lanes.resize(1);
   report.lanes[0].partitions.resize(3);
   EXPECT_TRUE(Remarks(report).empty());
   PartitionReport& held = report.lanes[0].partitions[1];
   held.partition = 4;
   held.topic = "orders";
-  held.position = 17;
+  held.log.position = 17;
   held.open_transaction_since = absl::FromUnixSeconds(0);
   ASSERT_EQ(Remarks(report).size(), 1u);
   EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "orders-4 waits at offset 17 since 1970-01-01 00:00:00"))

@@ -75,9 +75,9 @@ TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
   options.output = "unique";
   options.brokers = "b:9092";
   CommitMetadata story;
-  story.origin = 7;
-  story.restart = 7;
-  story.origin_partitions = 2;
+  story.origin.offset = 7;
+  story.restart.offset = 7;
+  story.origin.partitions = 2;
   story.id_fingerprint = "5f0c3a9be1d2/2";
   story.horizon = absl::Seconds(1);
   const CommittedOffset none = {};

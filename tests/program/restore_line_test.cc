@@ -32,9 +32,9 @@ DaemonReport Report(const std::vector<Rebuild>& partitions) {
     PartitionReport partition;
     partition.partition = static_cast<int32_t>(i);
     partition.phase = partitions[i].phase;
-    partition.restore_from = partitions[i].from;
-    partition.restore_to = partitions[i].to;
-    partition.restore_left = partitions[i].left;
+    partition.restore.from = partitions[i].from;
+    partition.restore.to = partitions[i].to;
+    partition.restore.left = partitions[i].left;
     report.lanes[0].partitions.push_back(partition);
   }
   return report;

@@ -17,11 +17,11 @@ absl::Time Ago(double hours) { return kNow - hours * absl::Hours(1); }
 // A partition of which the group has judged up to offset 1000, two hours ago, and R is 400.
 RestoreFacts Facts() {
   RestoreFacts facts;
-  facts.metadata.origin = 5;
-  facts.metadata.restart = 400;
-  facts.metadata.restart_time = Ago(3.5);
+  facts.metadata.origin.offset = 5;
+  facts.metadata.restart.offset = 400;
+  facts.metadata.restart.stream_time = Ago(3.5);
   facts.metadata.committed_time = Ago(2);
-  facts.metadata.last_record_time = Ago(2);
+  facts.metadata.last.time = Ago(2);
   facts.metadata.horizon = kHorizon;
   facts.committed = 1000;
   facts.horizon = kHorizon;
@@ -95,7 +95,7 @@ TEST(RestorePlanTest, Rule13HistoryIsShortByTheTimeThatIsMissing) {
     SCOPED_TRACE(each.what);
     RestoreFacts facts = Facts();
     facts.log_start = each.log_start;
-    facts.metadata.last_record_time = each.last;
+    facts.metadata.last.time = each.last;
     EXPECT_EQ(NeedsLogTimes(facts), each.log_start > 400);
     facts.times = LogTimesOf(each.first, each.next, kNow);
     const RestorePlan plan = PlanRestore(facts);
@@ -109,7 +109,7 @@ TEST(RestorePlanTest, Rule13HistoryIsShortByTheTimeThatIsMissing) {
   untold.log_start = 900;
   EXPECT_NE(PlanRestore(untold).missing, "") << "what is not known is not taken for enough";
   untold.times = LogTimes{absl::InfinitePast(), kNow};
-  untold.metadata.committed_time = untold.metadata.last_record_time = absl::InfinitePast();
+  untold.metadata.committed_time = untold.metadata.last.time = absl::InfinitePast();
   EXPECT_NE(PlanRestore(untold).missing, "");
 }
 
@@ -120,10 +120,10 @@ TEST(RestorePlanTest, Rule13ARaisedHorizonIsShortUnlessRLiesBeforeIt) {
   EXPECT_NE(raised.missing, "");
   EXPECT_EQ(raised.covered_since, Ago(3.5));
   // In a sparse topic R is far before what is needed.
-  facts.metadata.restart_time = Ago(400);
+  facts.metadata.restart.stream_time = Ago(400);
   EXPECT_EQ(PlanRestore(facts).missing, "");
-  facts.metadata.restart_time = Ago(3.5);
-  facts.metadata.restart = facts.metadata.origin;  // there is nothing before it
+  facts.metadata.restart.stream_time = Ago(3.5);
+  facts.metadata.restart.offset = facts.metadata.origin.offset;  // there is nothing before it
   EXPECT_EQ(PlanRestore(facts).missing, "");
 }
 

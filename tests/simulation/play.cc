@@ -436,12 +436,12 @@ void Game::Truncate() {
       Log& log = *broker_.FindLog(input, id);
       const CommittedOffset committed = group_.CommittedNow(input, id);
       const auto metadata = CommitMetadata::Parse(committed.metadata);
-      if (!metadata.ok() || metadata->record_before < std::max(log.start(), metadata->restart)) continue;
+      if (!metadata.ok() || metadata->last.offset < std::max(log.start(), metadata->restart.offset)) continue;
       const Log& output = *broker_.FindLog(topic->names().output, id);
       const int64_t written = output.end();
-      log.Truncate(metadata->record_before);
+      log.Truncate(metadata->last.offset);
       while (log.end() < committed.offset + 3) topic->input().SendTo(id);
-      world_.Say(input, "-", id, " was truncated to ", metadata->record_before, ", and has grown again");
+      world_.Say(input, "-", id, " was truncated to ", metadata->last.offset, ", and has grown again");
       const std::unique_ptr<TopicInPlay> truncated =
           std::move(*std::find(topics_.begin(), topics_.end(), topic));
       std::erase(topics_, nullptr);
@@ -452,7 +452,7 @@ void Game::Truncate() {
       RunFor(3 * schedule_.session_timeout + absl::Seconds(5));
       AwaitDone(kPatience);
       if (group_.CommittedNow(input, id).offset != committed.offset || output.end() != written) {
-        Problem(absl::StrCat(input, "-", id, " is another log from offset ", metadata->record_before,
+        Problem(absl::StrCat(input, "-", id, " is another log from offset ", metadata->last.offset,
                              " on, and was judged"));
       }
       End();

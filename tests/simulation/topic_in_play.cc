@@ -50,7 +50,7 @@ void TopicInPlay::Delete() {
     int32_t id = 0;
     for (auto& log : site_.broker.topic(topic).logs) {
       const auto metadata = CommitMetadata::Parse(group.CommittedNow(topic, id++).metadata);
-      if (metadata.ok()) log->DeleteBefore(metadata->restart);
+      if (metadata.ok()) log->DeleteBefore(metadata->restart.offset);
     }
   };
   if (site_.broker.Find(names_.input) == nullptr) return;

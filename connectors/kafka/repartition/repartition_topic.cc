@@ -73,7 +73,7 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
   const bool has_copied = std::any_of(committed.begin(), committed.end(), [](const CommittedOffset& each) {
     const auto metadata = CommitMetadata::Parse(each.metadata);
     // Unreadable metadata counts as routed.
-    return metadata.ok() ? metadata->origin < each.offset : !absl::IsNotFound(metadata.status());
+    return metadata.ok() ? metadata->origin.offset < each.offset : !absl::IsNotFound(metadata.status());
   });
   if (!has_copied) return std::nullopt;
   const std::string group = RoutingGroup(options);
@@ -119,7 +119,7 @@ void LogTrimmer::Trim(const Flows& flows, const std::vector<LaneReport>& lanes) 
   for (const LaneReport& lane : lanes) {
     for (const PartitionReport& partition : lane.partitions) {
       if (flows.at(partition.flow).options.routed_from.empty()) continue;  // it is not lethe's
-      const int64_t offset = partition.restart;
+      const int64_t offset = partition.restore.restart;
       if (offset <= 0 || offset <= trimmed_[{partition.topic, partition.partition}]) continue;
       rd_kafka_topic_partition_list_add(list.get(), partition.topic.c_str(), partition.partition)->offset =
           offset;

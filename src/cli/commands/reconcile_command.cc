@@ -57,14 +57,14 @@ constexpr Setting<ReconcileCommandOptions> kSettings[] = {
      "ssh site-b lethe reconcile --serve --brokers b:9092 --topic orders --id json:/order/id",
      Value<At<&ReconcileCommandOptions::peer>>},
     {"last", "DURATION", "24h", false, "Compare records that are at most this old, by their timestamps", "7d",
-     Value<At<&ReconcileCommandOptions::last>>, "1ms or more"},
+     Value<At<&ReconcileCommandOptions::window, &ReconcileWindow::last>>, "1ms or more"},
     {"since", "TIME", "--until less --last", false, "Compare records from this time on",
-     "2026-11-22T18:00:00Z", By<StoreTime, At<&ReconcileCommandOptions::since>>},
+     "2026-11-22T18:00:00Z", By<StoreTime, At<&ReconcileCommandOptions::window, &ReconcileWindow::since>>},
     {"until", "TIME", "now less --settle", false, "Compare records before this time", "2026-11-22T19:00:00Z",
-     By<StoreTime, At<&ReconcileCommandOptions::until>>},
+     By<StoreTime, At<&ReconcileCommandOptions::window, &ReconcileWindow::until>>},
     {"settle", "DURATION", "1m", false,
      "How long a record may take to be on both sides: until then it is not missing", "10m",
-     Value<At<&ReconcileCommandOptions::settle>>, "1ms or more"},
+     Value<At<&ReconcileCommandOptions::window, &ReconcileWindow::settle>>, "1ms or more"},
     {"copy", "none|to-peer|from-peer|both", "none", false,
      "Which side gets its missing records; with --serve, what the other side may request", "both",
      Choice<At<&ReconcileCommandOptions::copy>, Copy::kNone, Copy::kToPeer, Copy::kFromPeer, Copy::kBoth>},
@@ -95,10 +95,11 @@ bool Copies(const ReconcileCommandOptions& options, Copy direction) {
 }
 
 absl::StatusOr<ReconcileAsk> AskOf(const ReconcileCommandOptions& options) {
-  const absl::Duration settle = options.settle.value_or(kSettle);
+  const ReconcileWindow& window = options.window;
+  const absl::Duration settle = window.settle.value_or(kSettle);
   const absl::Time settled = absl::Now() - settle;
-  const absl::Time end = std::min(options.until.value_or(settled), settled);
-  const absl::Time begin = options.since ? *options.since : end - options.last.value_or(kLast);
+  const absl::Time end = std::min(window.until.value_or(settled), settled);
+  const absl::Time begin = window.since ? *window.since : end - window.last.value_or(kLast);
   ReconcileAsk ask;
   ask.begin_ms = std::max<int64_t>(absl::ToUnixMillis(begin), 0);
   ask.end_ms = absl::ToUnixMillis(end);
@@ -252,9 +253,7 @@ absl::Status CheckReconcile(const ReconcileCommandOptions& options) {
     return checked;
   }
   if (options.serves) {
-    const bool says_more = !options.peer.empty() || options.last || options.since || options.until ||
-                           options.settle || options.method;
-    if (!says_more) return absl::OkStatus();
+    if (options.peer.empty() && !options.window.is_given() && !options.method) return absl::OkStatus();
     return error(
         "--serve does as the side with --peer says: give --peer, --last, --since, --until, --settle and "
         "--method there alone");
@@ -264,7 +263,8 @@ absl::Status CheckReconcile(const ReconcileCommandOptions& options) {
         "missing --peer, for example --peer 'ssh site-b lethe reconcile --serve --brokers b:9092 --topic "
         "orders --id json:/order/id'");
   }
-  if (options.since && options.last) return error("--since and --last say both when the window begins");
+  if (options.window.since && options.window.last)
+    return error("--since and --last say both when the window begins");
   return absl::OkStatus();
 }
 

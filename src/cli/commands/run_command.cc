@@ -120,7 +120,7 @@ ServiceState StateOf(const kafka::Daemon& daemon, absl::Duration patience) {
   ServiceState state;
   state.alive = daemon.SilentFor() < patience;
   if (report.not_ready.empty()) {
-    state.status = absl::StrCat("judging ", partitions, " partitions of ", report.input);
+    state.status = absl::StrCat("judging ", partitions, " partitions of ", report.first.input);
   } else {
     const size_t more = report.not_ready.size() - 1;
     state.status =
@@ -137,7 +137,7 @@ std::optional<StatusDetail> Detail(const http::HttpQuery& query, const DaemonRep
   StatusDetail detail;
   if (text == query.end() || !absl::SimpleAtoi(text->second, &detail.partition)) return std::nullopt;
   const auto topic = query.find("topic");
-  detail.topic = topic == query.end() ? report.input : topic->second;
+  detail.topic = topic == query.end() ? report.first.input : topic->second;
   if (const auto wanted = query.find("history"); wanted != query.end() && wanted->second == "1") {
     detail.history = history.Of(detail.topic, detail.partition);
     detail.now = absl::Now();

@@ -58,7 +58,7 @@ constexpr DaemonMetric kDaemonMetrics[] = {
      [](const DaemonReport& r) { return r.snapshots.last_seconds; }},
     {{"lethe_filter_horizon_seconds", kGauge, "group", "seconds", "H: how late a copy may come.",
       "Set by `horizon`."},
-     [](const DaemonReport& r) { return absl::ToDoubleSeconds(r.horizon); }},
+     [](const DaemonReport& r) { return absl::ToDoubleSeconds(r.first.horizon); }},
 };
 
 struct SchemaMetric {
@@ -118,15 +118,15 @@ struct LaneMetric {
 constexpr LaneMetric kLaneMetrics[] = {
     {{"lethe_transactions_committed_total", kCounter, "group, lane", "transactions",
       "Transactions committed.", "None while there is lag: /readyz says what lethe waits for."},
-     [](const LaneReport& l) { return static_cast<double>(l.commits); }},
+     [](const LaneReport& l) { return static_cast<double>(l.transactions.committed); }},
     {{"lethe_transactions_aborted_total", kCounter, "group, lane", "transactions",
       "Transactions aborted; lethe judged their records again.",
       "Repeatedly: the log names the error. No record is lost or repeated."},
-     [](const LaneReport& l) { return static_cast<double>(l.aborts); }},
+     [](const LaneReport& l) { return static_cast<double>(l.transactions.aborted); }},
     {{"lethe_fences_total", kCounter, "group, lane", "times",
       "Producers that were lost, for example fenced, and recreated.",
       "Repeatedly: two processes use the same `instance` name."},
-     [](const LaneReport& l) { return static_cast<double>(l.fences); }},
+     [](const LaneReport& l) { return static_cast<double>(l.transactions.fences); }},
     {{"lethe_lane_waiting", kGauge, "group, lane", "1 or 0",
       "1 while the lane waits for the broker, aborts transactions repeatedly, or makes no progress.",
       "/readyz says what the lane waits for."},
@@ -144,7 +144,7 @@ constexpr LaneMetric kLaneMetrics[] = {
       "One lane behind the others: its partitions have more traffic."},
      [](const LaneReport& l) {
        int64_t lag = 0;
-       for (const PartitionReport& partition : l.partitions) lag += partition.lag();
+       for (const PartitionReport& partition : l.partitions) lag += partition.log.lag();
        return static_cast<double>(lag);
      }},
 };

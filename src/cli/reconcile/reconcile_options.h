@@ -15,6 +15,16 @@
 
 namespace lethe {
 
+// The records that are compared, by their times; what is not given has its default.
+struct ReconcileWindow {
+  std::optional<absl::Duration> last;
+  std::optional<absl::Time> since;
+  std::optional<absl::Time> until;
+  std::optional<absl::Duration> settle;
+
+  bool is_given() const { return last || since || until || settle; }
+};
+
 struct ReconcileCommandOptions {
   enum class Copy { kNone, kToPeer, kFromPeer, kBoth };
 
@@ -25,10 +35,7 @@ struct ReconcileCommandOptions {
   std::optional<Copy> copy;  // what the initiator asks for; what the peer allows, as its own side sees it
   // The initiator's alone:
   std::string peer;  // a command
-  std::optional<absl::Duration> last;
-  std::optional<absl::Time> since;
-  std::optional<absl::Time> until;
-  std::optional<absl::Duration> settle;
+  ReconcileWindow window;
   std::optional<ReconcileMethod> method;
   ReportFormat format = ReportFormat::kText;
 

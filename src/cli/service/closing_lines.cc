@@ -15,8 +15,8 @@ std::string Totals(const DaemonReport& report) {
   int64_t aborts = 0;
   for (const LaneReport& lane : report.lanes) {
     records += lane.totals;
-    commits += lane.commits;
-    aborts += lane.aborts;
+    commits += lane.transactions.committed;
+    aborts += lane.transactions.aborted;
   }
   const int64_t all =
       records.unique + records.duplicate + records.missing_id + records.malformed + records.undeliverable;

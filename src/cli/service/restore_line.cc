@@ -23,8 +23,8 @@ std::string RestoreText::Draw(const DaemonReport& report, absl::Time now, const 
       if (partition.phase != Phase::kRestoring) continue;
       if (offsets_.empty()) begin_ = now;
       ++partitions;
-      left += partition.restore_left;
-      offsets_[partition.partition] = partition.restore_to - partition.restore_from;
+      left += partition.restore.left;
+      offsets_[partition.partition] = partition.restore.to - partition.restore.from;
     }
   }
   if (partitions == 0) {

@@ -164,30 +164,30 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"problem", partition.problem},
           {"short_history", partition.short_history},
           {"keys_moved", partition.keys_moved},
-          {"committed_offset", partition.committed},
-          {"lag_records", partition.lag()},
+          {"committed_offset", partition.log.committed},
+          {"lag_records", partition.log.lag()},
           {"restore",
-           {{"from_offset", partition.restore_from},
-            {"to_offset", partition.restore_to},
-            {"at_offset", partition.position}}},
+           {{"from_offset", partition.restore.from},
+            {"to_offset", partition.restore.to},
+            {"at_offset", partition.log.position}}},
           {"stream_time", UnixSeconds(partition.filter.stream_time)},
           {"records", RecordsJson(partition.counts)},
           {"actions", ActionsJson(partition.counts)},
           {"unkeyed_records", partition.counts.unkeyed},
           {"suppressed_records", partition.counts.suppressed},
           {"future_timestamps", partition.counts.future},
-          {"malformed_deltas", partition.counts.malformed_delta},
+          {"malformed_deltas", partition.counts.counters.malformed},
           {"filter", FilterJson(partition.filter.filter, detailed)},
           {"audit", AuditJson(partition.filter.audit)}};
 }
 
 Json LaneJson(const LaneReport& lane) {
   return {{"lane", lane.lane},
-          {"joined", lane.joined},
+          {"joined", lane.member.joined},
           {"waiting", lane.waiting},
-          {"transactions_committed", lane.commits},
-          {"transactions_aborted", lane.aborts},
-          {"fences", lane.fences}};
+          {"transactions_committed", lane.transactions.committed},
+          {"transactions_aborted", lane.transactions.aborted},
+          {"fences", lane.transactions.fences}};
 }
 
 // Of the router of scope: topic. Its counts are of records that did not reach the deduplicator, except the
@@ -198,8 +198,8 @@ Json RoutingPartitionJson(const PartitionReport& partition, int lane) {
           {"lane", lane},
           {"phase", PhaseName(partition.phase)},
           {"problem", partition.problem},
-          {"committed_offset", partition.committed},
-          {"lag_records", partition.lag()},
+          {"committed_offset", partition.log.committed},
+          {"lag_records", partition.log.lag()},
           {"routed_records", partition.counts.unique},
           {"undeliverable_records", partition.counts.undeliverable}};
 }
@@ -268,7 +268,7 @@ std::map<absl::string_view, TopicSum> SumsOf(const DaemonReport& report) {
         sum.phase = partition.phase;
         sum.problem = partition.problem;
       }
-      sum.lag += partition.lag();
+      sum.lag += partition.log.lag();
       sum.counts += partition.counts;
       sum.fpp_estimated = std::max(sum.fpp_estimated, filter.fpp_estimated);
       sum.ids += static_cast<int64_t>(filter.ids);
@@ -281,7 +281,7 @@ std::map<absl::string_view, TopicSum> SumsOf(const DaemonReport& report) {
     for (const LaneReport& lane : report.routing_lanes) {
       for (const PartitionReport& partition : lane.partitions) {
         if (absl::c_linear_search(topic.routed_from, partition.topic))
-          sums[topic.input].lag += partition.lag();
+          sums[topic.input].lag += partition.log.lag();
       }
     }
   }
@@ -332,13 +332,13 @@ std::string StatusJson(const DaemonReport& report, const std::optional<StatusDet
   }
   Json json = {{"version", LETHE_VERSION},
                {"brokers", report.brokers},
-               {"input", report.input},
-               {"output", report.output},
+               {"input", report.first.input},
+               {"output", report.first.output},
                {"group", report.group},
                {"instance", report.instance},
-               {"engine", report.engine},
-               {"horizon_seconds", Seconds(report.horizon)},
-               {"fpp_target", report.fpp_target},
+               {"engine", report.first.engine},
+               {"horizon_seconds", Seconds(report.first.horizon)},
+               {"fpp_target", report.first.fpp_target},
                {"memory_used_bytes", report.memory_used_bytes},
                {"memory_limit_bytes", report.memory_limit_bytes},
                {"topics", TopicsJson(report)},

@@ -35,10 +35,10 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
     return absl::FailedPreconditionError(
         absl::StrCat(name, " at offset ", committed.offset, ": ", metadata.status().message()));
   }
-  if (metadata->restart > committed.offset || metadata->record_before >= committed.offset) {
+  if (metadata->restart.offset > committed.offset || metadata->last.offset >= committed.offset) {
     return absl::FailedPreconditionError(absl::StrCat(
         name, ": group ", options.group, " has committed offset ", committed.offset,
-        ", and its commit metadata speaks of records beyond it (restart offset ", metadata->restart,
+        ", and its commit metadata speaks of records beyond it (restart offset ", metadata->restart.offset,
         "): a copy of a group from another cluster can be like that. Reset the group's offsets with "
         "kafka-consumer-groups.sh --reset-offsets --topic ",
         options.input, "; it then starts there with an empty filter"));
@@ -97,7 +97,7 @@ Uncommitted Assigner::WhyUncommitted(int32_t partition, const std::vector<Commit
                                      bool begun) {
   for (const CommittedOffset& other : committed) {
     const auto metadata = CommitMetadata::Parse(other.metadata);
-    if (metadata.ok() && metadata->origin_partitions <= partition) return Uncommitted::kAdded;
+    if (metadata.ok() && metadata->origin.partitions <= partition) return Uncommitted::kAdded;
   }
   return begun && !HasBegun(committed) ? Uncommitted::kRecreated : Uncommitted::kNew;
 }
@@ -158,7 +158,7 @@ bool Assigner::MakeRoomForFilters(int64_t partitions, absl::Time now) {
 }
 
 void Assigner::StartEmpty(Task& task, int64_t origin) {
-  task.StartEmpty(origin, partitions_);
+  task.StartEmpty({origin, partitions_});
   OpenFilter(task, {origin, absl::InfinitePast()});
 }
 
@@ -199,9 +199,9 @@ absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
   if (!notes || point.offset != id.offset || !RestartPoints::Parse(options_.stage.horizon, notes->points)) {
     return absl::DataLossError("it does not say at which offset to continue");
   }
-  if (notes->origin != metadata.origin) {
+  if (notes->origin != metadata.origin.offset) {
     return absl::FailedPreconditionError(
-        absl::StrCat("it begins at offset ", notes->origin, ", and the group at ", metadata.origin));
+        absl::StrCat("it begins at offset ", notes->origin, ", and the group at ", metadata.origin.offset));
   }
   if (notes->mark_offset < log.start) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -246,7 +246,7 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
 
 bool Assigner::HasGrownFor(const Task& task) const {
   return options_.scope == Scope::kPartition && task.phase() != Phase::kFailed &&
-         std::max(task.origin_partitions(), task.growth().partitions) < partitions_;
+         std::max(task.origin().partitions, task.growth().partitions) < partitions_;
 }
 
 void Assigner::NoteGrowth(Task& task, int64_t end) {
@@ -276,7 +276,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const
   if (!task.ok() || (*task)->phase() == Phase::kFailed || options_.scope == Scope::kTopic) return task;
   if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {
     // All its records were sent after it was added.
-    (*task)->SetGrowth({partitions_, (*task)->origin(), absl::InfinitePast()});
+    (*task)->SetGrowth({partitions_, (*task)->origin().offset, absl::InfinitePast()});
     spdlog::warn("{} was added to the topic after the group had begun to read it", (*task)->Name());
   } else if (auto metadata = CommitMetadata::Parse(committed.metadata); metadata.ok()) {
     metadata->DropTimesAfter(wall_now + options_.max_future);
@@ -352,7 +352,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
         "not believed, and the filter is rebuilt from offset {}; many records were dated ahead, or this "
         "machine's clock is behind",
         name, committed.offset, absl::FormatTime(absl::RFC3339_sec, stated, absl::UTCTimeZone()),
-        absl::FormatDuration(options_.max_future), metadata->restart);
+        absl::FormatDuration(options_.max_future), metadata->restart.offset);
   }
   const absl::Time time_at_committed =
       metadata->committed_time == absl::InfinitePast() ? absl::InfiniteFuture() : metadata->committed_time;
@@ -362,10 +362,9 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
                                         : std::max(metadata->wall_time, metadata->committed_time));
   // A kept filter that is at the committed offset must have the same record before it.
   const auto is_of_same_log = [&](const Task& each) {
-    return metadata->record_before < 0 || metadata->record_before >= each.filter_end() ||
+    return metadata->last.offset < 0 || metadata->last.offset >= each.filter_end() ||
            each.mark().offset < 0 ||
-           (each.mark().offset == metadata->record_before &&
-            each.mark().hash == metadata->record_before_hash);
+           (each.mark().offset == metadata->last.offset && each.mark().hash == metadata->last.hash);
   };
   RestoreFacts facts;
   facts.metadata = *metadata;
@@ -373,7 +372,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   facts.log_start = log.start;
   facts.horizon = options_.known_horizon();
   facts.times = log.times;
-  if (kept != nullptr && kept->origin() == metadata->origin && is_of_same_log(*kept) &&
+  if (kept != nullptr && kept->origin().offset == metadata->origin.offset && is_of_same_log(*kept) &&
       (kept->mark().offset < 0 ? kept->filter_end() : kept->mark().offset) >= log.start) {
     facts.kept = kept->filter_end();
   }

@@ -126,7 +126,7 @@ absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
     const CounterOptions& counter = options_.counters[change.counter];
     const int64_t most = flow_.topics.counter_max_bytes[change.counter] - kRecordOverhead;
     CounterSums& sums = task.sums()[change.counter];
-    int64_t RecordCounts::*count = &RecordCounts::malformed_delta;
+    int64_t CounterCounts::*count = &CounterCounts::malformed;
     std::string why;
     if (!change.countable) {
       why = std::string(change.text);
@@ -141,16 +141,16 @@ absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
         added = sums.Add(change.text, change.delta);
       }
       if (added == CounterSums::Added::kYes) {
-        count = &RecordCounts::counter_updates;
+        count = &CounterCounts::updates;
       } else {
-        count = &RecordCounts::overflowed_delta;
+        count = &CounterCounts::overflowed;
         why = added == CounterSums::Added::kTooManyKeys
                   ? absl::StrCat("the partition has totals of ", counter.max_keys,
                                  " keys already: raise max_keys, or count by a field with fewer values")
                   : absl::StrCat("with ", change.delta, " more, its key's total leaves 64 bits");
       }
     }
-    ++(task.open_counts().*count);
+    ++(task.open_counts().counters.*count);
     if (why.empty()) continue;
     if (auto left = LeaveUncounted(task, record, change.counter, why); !left.ok()) return left;
   }

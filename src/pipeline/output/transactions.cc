@@ -319,7 +319,7 @@ void Transactions::Finish(bool committed) {
       source_.SetPaused(*task, true);
     }
   }
-  ++(committed ? commits_ : aborts_);
+  ++(committed ? counts_.committed : counts_.aborted);
   if (committed) {
     figures_.Committed(state_.clock.Wall());
     for (const auto& [flow, tasks] : by_flow) flows_.Of(*tasks[0]).warnings.OfKeys(tasks_);
@@ -413,8 +413,7 @@ bool Transactions::IsUnfinished() const {
 }
 
 void Transactions::AddTo(LaneReport& report) const {
-  report.commits = commits_;
-  report.aborts = aborts_;
+  report.transactions = counts_;
   report.totals = totals_;
   report.histograms = figures_.histograms();
 }

@@ -108,8 +108,7 @@ class Transactions {
   std::map<TopicPartition, std::string> tried_;   // the metadata of its commit, if one was tried
   absl::Time deadline_ = absl::InfiniteFuture();  // by Clock::Steady()
   size_t carried_out_ = 0;                        // records in it
-  int64_t commits_ = 0;
-  int64_t aborts_ = 0;
+  TransactionCounts counts_;
   RecordCounts totals_;
   std::string aborted_because_;  // the last transaction that failed
   Repeats aborted_;

@@ -69,20 +69,17 @@ void Publisher::Publish() {
   }
   LaneReport report;
   report.lane = state_.lane;
-  report.joined = membership_.joined();
-  report.unassigned_for = membership_.unassigned_for();
-  report.session_timeout = source_.session_timeout();
+  report.member = {membership_.joined(), membership_.unassigned_for(), source_.session_timeout()};
   report.waiting = transactions_.WhyNothingIsCommitted();
   if (const std::string why = WhyItStands(); report.waiting.empty()) report.waiting = why;
   report.at_end = published_at_end_ = IsAtEnd();
   for (const auto& [number, flow] : flows_) {
     if (report.without_id || !flow.warnings.without_id()) continue;
-    report.without_id = flow.warnings.without_id();
-    report.without_id_in = flow.flow.options.input;
+    report.without_id = {flow.flow.options.input, *flow.warnings.without_id()};
   }
   LookAtThrottling(report);
   transactions_.AddTo(report);
-  report.fences = sink_.fences();
+  report.transactions.fences = sink_.fences();
   report.passed_over = pace_.PassedOver();
   report.gone = input_watch_.Unreadable();
   RenewStatus(tasks_, kRenewFor, state_.clock, &next_renewed_);
@@ -137,7 +134,7 @@ Publisher::Stamp Publisher::StampOf(const Task& task) {
 
 bool Publisher::IsQuiet(const Task& task, const PartitionReport& report) {
   return task.phase() == Phase::kActive && report.phase == Phase::kActive && !task.in_transaction() &&
-         !task.schema_wait().is_on() && task.stop_before_next().empty() && report.lag() == 0 &&
+         !task.schema_wait().is_on() && task.stop_before_next().empty() && report.log.lag() == 0 &&
          report.open_transaction_since == absl::InfiniteFuture();
 }
 
@@ -168,20 +165,21 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
     partition.problem = WhyItWaits(task);
   }
   partition.counts = task.counts();
-  partition.committed = task.committed();
-  partition.position = std::max(task.next(), task.end_of_log());
-  partition.high_watermark = source_.HighWatermark(task.id());
+  partition.log.committed = task.committed();
+  partition.log.position = std::max(task.next(), task.end_of_log());
+  partition.log.high_watermark = source_.HighWatermark(task.id());
   // The client does not know it for a partition that is not read.
   if (task.phase() == Phase::kFailed) {
-    partition.high_watermark = std::max({partition.high_watermark, task.log_end(), ends_.Of(task.id())});
+    partition.log.high_watermark =
+        std::max({partition.log.high_watermark, task.log_end(), ends_.Of(task.id())});
   }
-  partition.restore_from = task.restore().from();
-  partition.restore_to = task.restore().to();
+  partition.restore.from = task.restore().from();
+  partition.restore.to = task.restore().to();
   const bool is_restoring = task.phase() == Phase::kRestoring || task.phase() == Phase::kChecking;
-  partition.restore_left = is_restoring ? task.restore().left() : 0;
-  partition.restore_time_left =
+  partition.restore.left = is_restoring ? task.restore().left() : 0;
+  partition.restore.time_left =
       is_restoring ? task.restore().time_left().value_or(absl::InfiniteDuration()) : absl::ZeroDuration();
-  if (task.snapshot()) partition.snapshot_offset = task.snapshot()->offset;
+  if (task.snapshot()) partition.restore.snapshot_offset = task.snapshot()->offset;
   partition.unread_deleted = task.unread_deleted();
   for (const CounterSums& sums : task.sums()) {
     partition.counted_keys += static_cast<int64_t>(sums.totals().size());
@@ -190,7 +188,7 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   const absl::Duration held_for = open_transactions_.HeldFor(task.id(), state_.clock.Steady());
   if (held_for > StallPatience()) partition.open_transaction_since = state_.clock.Wall() - held_for;
   partition.keys_moved = task.keys_moved();
-  if (task.points()) partition.restart = task.points()->oldest().offset;
+  if (task.points()) partition.restore.restart = task.points()->oldest().offset;
   partition.filter = task.status();
   return partition;
 }
@@ -285,7 +283,7 @@ void Publisher::LookForOpenTransactions() {
     const auto reported = reported_.find(id);
     // The end that the client met is the last stable offset; that of the log comes with the same answers, and
     // was seen at the last renewal.
-    if (reported == reported_.end() || reported->second.report->high_watermark <= position) continue;
+    if (reported == reported_.end() || reported->second.report->log.high_watermark <= position) continue;
     // The end that was asked for shows that the answers have not stopped.
     sights.push_back({id, position, source_.HighWatermark(id) > position && ends_.Of(id) <= position});
   }

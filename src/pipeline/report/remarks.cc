@@ -66,11 +66,11 @@ std::optional<std::string> OpenTransactionRemark(const std::vector<PartitionRepo
   if (first == nullptr) return std::nullopt;
   const std::string others = more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)");
   return absl::StrCat(
-      NameOf(*first), " waits at offset ", first->position, " since ",
+      NameOf(*first), " waits at offset ", first->log.position, " since ",
       absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", first->open_transaction_since, absl::UTCTimeZone()), others,
       ": a transaction that a producer opened there hides the records behind it; it ends with its "
       "transaction.timeout.ms, or abort it: kafka-transactions.sh --bootstrap-server BROKERS abort --topic ",
-      first->topic, " --partition ", first->partition, " --start-offset ", first->position);
+      first->topic, " --partition ", first->partition, " --start-offset ", first->log.position);
 }
 
 std::vector<TopicProblem> Problems(const std::vector<LaneReport>& lanes) {
@@ -127,11 +127,12 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
   AddThrottled(report.lanes, "lane", &remarks);
   for (const LaneReport& lane : report.lanes) {
     if (lane.without_id) {
-      remarks.push_back(absl::StrCat(
-          "lane ", lane.lane, ": ", lane.without_id_in, ": ", FormatCount(lane.without_id->without_id),
-          " of ", FormatCount(lane.without_id->records),
-          " records have no usable id, and are not deduplicated", lane.without_id->reason.empty() ? "" : ": ",
-          lane.without_id->reason, "; correct id"));
+      remarks.push_back(absl::StrCat("lane ", lane.lane, ": ", lane.without_id->topic, ": ",
+                                     FormatCount(lane.without_id->records.without_id), " of ",
+                                     FormatCount(lane.without_id->records.records),
+                                     " records have no usable id, and are not deduplicated",
+                                     lane.without_id->records.reason.empty() ? "" : ": ",
+                                     lane.without_id->records.reason, "; correct id"));
     }
     std::optional<std::string> first;
     int more = 0;

@@ -20,6 +20,20 @@
 
 namespace lethe {
 
+// Of one counter by one record.
+struct CounterCounts {
+  int64_t updates = 0;
+  int64_t malformed = 0;   // a passed record that a counter cannot count
+  int64_t overflowed = 0;  // a total would have left 64 bits, or been one too many
+
+  CounterCounts& operator+=(const CounterCounts& other) {
+    updates += other.updates;
+    malformed += other.malformed;
+    overflowed += other.overflowed;
+    return *this;
+  }
+};
+
 // Each input record is in exactly one of the first eight. Counted after the commit, so a record that an abort
 // has had judged twice counts once.
 struct RecordCounts {
@@ -35,11 +49,9 @@ struct RecordCounts {
   int64_t tagged = 0;
   int64_t diverted = 0;
   int64_t dropped = 0;
-  int64_t counter_updates = 0;   // of one counter by one record
-  int64_t malformed_delta = 0;   // a passed record that a counter cannot count
-  int64_t overflowed_delta = 0;  // a total would have left 64 bits, or been one too many
-  int64_t unkeyed = 0;           // without a key
-  int64_t future = 0;            // dated further ahead than max_future
+  CounterCounts counters = {};
+  int64_t unkeyed = 0;  // without a key
+  int64_t future = 0;   // dated further ahead than max_future
 
   RecordCounts& operator+=(const RecordCounts& other) {
     unique += other.unique;
@@ -53,9 +65,7 @@ struct RecordCounts {
     tagged += other.tagged;
     diverted += other.diverted;
     dropped += other.dropped;
-    counter_updates += other.counter_updates;
-    malformed_delta += other.malformed_delta;
-    overflowed_delta += other.overflowed_delta;
+    counters += other.counters;
     unkeyed += other.unkeyed;
     future += other.future;
     return *this;
@@ -108,6 +118,28 @@ enum class Phase {
   kFailed,     // not read; `problem` says why and what to do
 };
 
+// How far a partition's log is processed.
+struct LogReport {
+  int64_t committed = 0;       // the next offset to process, as committed
+  int64_t position = 0;        // the next offset to read
+  int64_t high_watermark = 0;  // the end of the log, as last fetched; 0 if not known
+
+  // Records that are not committed yet. 0 at the end of the log, whose last offsets may be control records.
+  int64_t lag() const {
+    return position >= high_watermark ? 0 : std::max<int64_t>(high_watermark - committed, 0);
+  }
+};
+
+// The last restore of a filter, and where the next one would begin.
+struct RestoreReport {
+  int64_t from = 0;  // reads [from, to)
+  int64_t to = 0;
+  int64_t left = 0;                                 // offsets to go
+  absl::Duration time_left = absl::ZeroDuration();  // infinite while it is not known
+  int64_t snapshot_offset = -1;                     // of the snapshot that the commits name; -1: none
+  int64_t restart = 0;                              // R, as committed; 0 if not known
+};
+
 struct PartitionReport {
   int32_t partition = 0;
   int32_t flow = 0;   // of its topic
@@ -116,29 +148,17 @@ struct PartitionReport {
   Phase phase = Phase::kRestoring;
   std::string problem;
   RecordCounts counts;
-  int64_t committed = 0;       // the next offset to process, as committed
-  int64_t position = 0;        // the next offset to read
-  int64_t high_watermark = 0;  // the end of the log, as last fetched; 0 if not known
-  int64_t restore_from = 0;    // of the last rebuild: reads [restore_from, restore_to)
-  int64_t restore_to = 0;
-  int64_t restore_left = 0;          // offsets to go
-  absl::Duration restore_time_left;  // infinite while it is not known
-  int64_t snapshot_offset = -1;      // of the snapshot that the commits name; -1: none
-  int64_t unread_deleted = 0;        // lost records: offsets deleted by retention and skipped
-  int64_t counted_keys = 0;          // of all counters with totals
-  int64_t restart = 0;               // R, as committed; 0 if not known
-  bool short_history = false;        // ids of the horizon are missing: copies may pass
-  // Since then an open transaction of a producer hides the records at `position`; InfiniteFuture(): it does
-  // not, or has not for long.
+  LogReport log;
+  RestoreReport restore;
+  int64_t unread_deleted = 0;  // lost records: offsets deleted by retention and skipped
+  int64_t counted_keys = 0;    // of all counters with totals
+  bool short_history = false;  // ids of the horizon are missing: copies may pass
+  // Since then an open transaction of a producer hides the records at `log.position`; InfiniteFuture(): it
+  // does not, or has not for long.
   absl::Time open_transaction_since = absl::InfiniteFuture();
   bool keys_moved = false;  // the topic grew within the horizon: copies may be in different partitions
   // Up to a quarter of a second old, or older if the lane has many partitions.
   PartitionStatus filter;
-
-  // Records that are not committed yet. 0 at the end of the log, whose last offsets may be control records.
-  int64_t lag() const {
-    return position >= high_watermark ? 0 : std::max<int64_t>(high_watermark - committed, 0);
-  }
 };
 
 struct LaneHistograms {
@@ -161,23 +181,36 @@ struct ClientReport {
       absl::ZeroDuration();  // by quotas: the sum of what brokers stated since the start
 };
 
-struct LaneReport {
-  int lane = 0;
+// Of a member of the group.
+struct MemberReport {
   bool joined = false;                                    // has an assignment, even an empty one
   absl::Duration unassigned_for = absl::ZeroDuration();   // 0 if joined
   absl::Duration session_timeout = absl::ZeroDuration();  // after which the group removes a member
+};
+
+// The latest records of a topic nearly all lack a usable id.
+struct WithoutId {
+  std::string topic;
+  IdWatch::Stretch records;
+};
+
+struct TransactionCounts {
+  int64_t committed = 0;
+  int64_t aborted = 0;
+  int64_t fences = 0;
+};
+
+struct LaneReport {
+  int lane = 0;
+  MemberReport member;
   bool at_end = false;  // every partition has reached the end offset of the start
   std::string waiting;  // for what; empty: nothing
   // Shares of the last ten seconds in which quotas held the consumer or the producer back; 0 if below a
   // tenth.
   double consumer_throttled = 0;
   double producer_throttled = 0;
-  // The latest records of a topic, if nearly all lack a usable id.
-  std::optional<IdWatch::Stretch> without_id;
-  std::string without_id_in;
-  int64_t commits = 0;
-  int64_t aborts = 0;
-  int64_t fences = 0;
+  std::optional<WithoutId> without_id;
+  TransactionCounts transactions;
   RecordCounts totals;  // committed since the start, also of revoked partitions
   LaneHistograms histograms;
   ClientReport consumer;
@@ -218,14 +251,9 @@ struct DaemonReport {
   std::optional<SchemaFigures> schemas;  // of the schema registry, if there is one
   std::string brokers;                   // as configured
   std::vector<TopicReport> topics;
-  // Of the only topic, or the first one.
-  std::string input;
-  std::string output;
+  TopicReport first;  // the only topic, or the first one of the configuration
   std::string group;
   std::string instance;
-  absl::string_view engine = "";
-  absl::Duration horizon = absl::ZeroDuration();
-  double fpp_target = 0;
   int64_t memory_used_bytes = 0;
   int64_t memory_limit_bytes = 0;
   SnapshotCounts snapshots;

@@ -44,8 +44,8 @@ bool ParseGrowth(absl::string_view text, Growth* growth) {
 
 bool ParseRecord(absl::string_view text, CommitMetadata* metadata) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
-  return parts.size() == 2 && absl::SimpleAtoi(parts[0], &metadata->record_before) &&
-         metadata->record_before >= 0 && absl::SimpleHexAtoi(parts[1], &metadata->record_before_hash);
+  return parts.size() == 2 && absl::SimpleAtoi(parts[0], &metadata->last.offset) &&
+         metadata->last.offset >= 0 && absl::SimpleHexAtoi(parts[1], &metadata->last.hash);
 }
 
 std::string ListText(const std::vector<int64_t>& offsets) {
@@ -92,12 +92,12 @@ bool ParseTime(absl::string_view text, absl::Time* time) {
 
 bool CommitMetadata::DropTimesAfter(absl::Time latest) {
   if (growth.time > latest) growth.time = absl::InfinitePast();  // reached at the next record
-  if (committed_time <= latest && restart_time <= latest && covered_since <= latest) return false;
+  if (committed_time <= latest && restart.stream_time <= latest && covered_since <= latest) return false;
   // The filter may have forgotten ids from before R too early. `latest` bounds the gap if the time at R is
   // wrong, too.
-  if (restart > origin) covered_since = std::max(covered_since, restart_time);
+  if (restart.offset > origin.offset) covered_since = std::max(covered_since, restart.stream_time);
   covered_since = std::min(covered_since, latest);
-  if (restart_time > latest) restart_time = absl::InfinitePast();
+  if (restart.stream_time > latest) restart.stream_time = absl::InfinitePast();
   if (committed_time > latest) committed_time = absl::InfinitePast();
   snapshot.clear();
   return true;
@@ -110,19 +110,19 @@ size_t CommitMetadata::ListedOf(const std::vector<int64_t>& offsets) {
 }
 
 std::string CommitMetadata::ToString() const {
-  return absl::StrCat(
-      "lethe/2 o=", origin, " n=", origin_partitions, " r=", restart, " rt=", TimeText(restart_time),
-      " ct=", TimeText(committed_time), " id=", id_fingerprint, " h=", absl::ToInt64Milliseconds(horizon),
-      snapshot.empty() ? "" : " s=", snapshot,
-      covered_since == absl::InfinitePast() ? "" : " cs=" + TimeText(covered_since),
-      growth.partitions == 0 ? "" : " g=" + GrowthText(growth), output.empty() ? "" : " out=" + output,
-      scope.empty() ? "" : " sc=" + scope,
-      record_before < 0 ? "" : absl::StrCat(" b=", record_before, ":", absl::Hex(record_before_hash)),
-      undeliverable.empty() ? "" : " u=" + ListText(undeliverable),
-      last_record_time == absl::InfinitePast() ? "" : " lt=" + TimeText(last_record_time),
-      topic_id.empty() ? "" : " ti=" + topic_id,
-      next_record_time == absl::InfinitePast() ? "" : " nt=" + TimeText(next_record_time),
-      wall_time == absl::InfinitePast() ? "" : " wt=" + TimeText(wall_time));
+  return absl::StrCat("lethe/2 o=", origin.offset, " n=", origin.partitions, " r=", restart.offset,
+                      " rt=", TimeText(restart.stream_time), " ct=", TimeText(committed_time),
+                      " id=", id_fingerprint, " h=", absl::ToInt64Milliseconds(horizon),
+                      snapshot.empty() ? "" : " s=", snapshot,
+                      covered_since == absl::InfinitePast() ? "" : " cs=" + TimeText(covered_since),
+                      growth.partitions == 0 ? "" : " g=" + GrowthText(growth),
+                      output.empty() ? "" : " out=" + output, scope.empty() ? "" : " sc=" + scope,
+                      last.offset < 0 ? "" : absl::StrCat(" b=", last.offset, ":", absl::Hex(last.hash)),
+                      undeliverable.empty() ? "" : " u=" + ListText(undeliverable),
+                      last.time == absl::InfinitePast() ? "" : " lt=" + TimeText(last.time),
+                      topic_id.empty() ? "" : " ti=" + topic_id,
+                      next_record_time == absl::InfinitePast() ? "" : " nt=" + TimeText(next_record_time),
+                      wall_time == absl::InfinitePast() ? "" : " wt=" + TimeText(wall_time));
 }
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
@@ -139,15 +139,17 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   if (!ParseFields(absl::MakeConstSpan(words).subspan(1), &fields)) return damaged;
   CommitMetadata m;
   int64_t horizon_ms = 0;
-  if (!absl::SimpleAtoi(fields["o"], &m.origin) || !absl::SimpleAtoi(fields["n"], &m.origin_partitions) ||
-      !absl::SimpleAtoi(fields["r"], &m.restart) || !ParseTime(fields["rt"], &m.restart_time) ||
+  if (!absl::SimpleAtoi(fields["o"], &m.origin.offset) ||
+      !absl::SimpleAtoi(fields["n"], &m.origin.partitions) ||
+      !absl::SimpleAtoi(fields["r"], &m.restart.offset) || !ParseTime(fields["rt"], &m.restart.stream_time) ||
       !ParseTime(fields["ct"], &m.committed_time) || !absl::SimpleAtoi(fields["h"], &horizon_ms) ||
-      fields["id"].empty() || m.origin < 0 || m.origin_partitions <= 0 || m.restart < m.origin ||
-      horizon_ms <= 0 || (fields.contains("cs") && !ParseTime(fields["cs"], &m.covered_since)) ||
+      fields["id"].empty() || m.origin.offset < 0 || m.origin.partitions <= 0 ||
+      m.restart.offset < m.origin.offset || horizon_ms <= 0 ||
+      (fields.contains("cs") && !ParseTime(fields["cs"], &m.covered_since)) ||
       (fields.contains("g") && !ParseGrowth(fields["g"], &m.growth)) ||
       (fields.contains("b") && !ParseRecord(fields["b"], &m)) ||
       (fields.contains("u") && !ParseList(fields["u"], &m.undeliverable)) ||
-      (fields.contains("lt") && !ParseTime(fields["lt"], &m.last_record_time)) ||
+      (fields.contains("lt") && !ParseTime(fields["lt"], &m.last.time)) ||
       (fields.contains("nt") && !ParseTime(fields["nt"], &m.next_record_time)) ||
       (fields.contains("wt") && !ParseTime(fields["wt"], &m.wall_time))) {
     return damaged;

@@ -39,6 +39,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "src/pipeline/restore/restart_points.h"
 
 namespace lethe {
 
@@ -59,11 +60,22 @@ struct Growth {
   }
 };
 
+// Where the group has begun to judge, since its last reset.
+struct Origin {
+  int64_t offset = 0;      // O
+  int32_t partitions = 0;  // of the topic, at that time
+};
+
+// A record, by which a log is recognized.
+struct LogMark {
+  int64_t offset = -1;                     // -1: none, or not known
+  uint64_t hash = 0;                       // of key and value
+  absl::Time time = absl::InfinitePast();  // its timestamp; InfinitePast(): not known
+};
+
 struct CommitMetadata {
-  int64_t origin = 0;             // O: the first offset that this group has judged since its last reset
-  int32_t origin_partitions = 0;  // of the topic, at that time
-  int64_t restart = 0;            // R: a rebuild reads from here
-  absl::Time restart_time = absl::InfinitePast();    // stream time at R
+  Origin origin;
+  RestartPoint restart;                              // R: a rebuild reads from here
   absl::Time committed_time = absl::InfinitePast();  // stream time at the committed offset
   std::string id_fingerprint;
   absl::Duration horizon;
@@ -71,14 +83,11 @@ struct CommitMetadata {
   // Stream time since which all ids are known; InfinitePast(): all of the horizon are.
   absl::Time covered_since = absl::InfinitePast();
   Growth growth = {};
-  std::string output = "";  // empty: the commit is older than the field
-  std::string scope = "";   // likewise
-  // The last record before the committed offset; -1: not known.
-  int64_t record_before = -1;
-  uint64_t record_before_hash = 0;
-  std::vector<int64_t> undeliverable = {};             // ascending offsets from `restart` on
-  absl::Time last_record_time = absl::InfinitePast();  // timestamp of the last record before C; not bounded
-  std::string topic_id = "";  // of the input, as the cluster names it; empty: not known
+  std::string output = "";                  // empty: the commit is older than the field
+  std::string scope = "";                   // likewise
+  LogMark last = {};                        // the record before the committed offset; its time is not bounded
+  std::vector<int64_t> undeliverable = {};  // ascending offsets from `restart` on
+  std::string topic_id = "";                // of the input, as the cluster names it; empty: not known
   absl::Time next_record_time = absl::InfinitePast();  // not known: InfinitePast()
   absl::Time wall_time = absl::InfinitePast();         // likewise
 

@@ -12,7 +12,7 @@ bool MissesRecords(const RestoreFacts& facts) {
   if (!facts.times) return true;
   // Records come in about the order of their times: deleted ones are no newer than the first record of the
   // log, or than the last before C.
-  absl::Time newest_gone = std::max(facts.metadata.committed_time, facts.metadata.last_record_time);
+  absl::Time newest_gone = std::max(facts.metadata.committed_time, facts.metadata.last.time);
   if (facts.times->first != absl::InfinitePast()) {
     newest_gone =
         newest_gone == absl::InfinitePast() ? facts.times->first : std::min(newest_gone, facts.times->first);
@@ -22,9 +22,9 @@ bool MissesRecords(const RestoreFacts& facts) {
 
 void PlanLog(const RestoreFacts& facts, RestorePlan& plan) {
   const CommitMetadata& metadata = facts.metadata;
-  plan.log_from = {metadata.restart, metadata.restart_time};
+  plan.log_from = metadata.restart;
   plan.covered_since = metadata.covered_since;
-  const bool begins_late = facts.log_start > metadata.restart;
+  const bool begins_late = facts.log_start > metadata.restart.offset;
   if (begins_late) {
     // Stream time there is not known. With that of the commit no record looks older than it is.
     plan.log_from = {std::min(facts.log_start, facts.committed), metadata.committed_time};
@@ -32,16 +32,17 @@ void PlanLog(const RestoreFacts& facts, RestorePlan& plan) {
   if (facts.horizon == absl::ZeroDuration()) return;
   if (begins_late && MissesRecords(facts)) {
     plan.covered_since = std::max(plan.covered_since, metadata.committed_time);
-    plan.missing = absl::StrCat("the filter needs the log from offset ", metadata.restart, ", it starts at ",
-                                facts.log_start);
+    plan.missing = absl::StrCat("the filter needs the log from offset ", metadata.restart.offset,
+                                ", it starts at ", facts.log_start);
     plan.remedy = kKeepLog;
-  } else if (!begins_late && metadata.horizon < facts.horizon && metadata.restart > metadata.origin) {
+  } else if (!begins_late && metadata.horizon < facts.horizon &&
+             metadata.restart.offset > metadata.origin.offset) {
     // The larger horizon needs ids from before R, which are not known.
-    plan.covered_since = std::max(plan.covered_since, metadata.restart_time);
+    plan.covered_since = std::max(plan.covered_since, metadata.restart.stream_time);
     if (!IsShort(plan.covered_since, metadata.committed_time, facts.horizon)) return;
     plan.missing = absl::StrCat("the horizon was raised from ", absl::FormatDuration(metadata.horizon),
                                 " to ", absl::FormatDuration(facts.horizon),
-                                ", and the filter knows ids from offset ", metadata.restart, " on");
+                                ", and the filter knows ids from offset ", metadata.restart.offset, " on");
     plan.remedy = "if that must not be, go back to the former horizon";
   } else if (IsShort(plan.covered_since, metadata.committed_time, facts.horizon)) {
     plan.missing = MissingSince(plan.covered_since);
@@ -68,7 +69,7 @@ std::string MissingSince(absl::Time covered_since) {
 }
 
 bool NeedsLogTimes(const RestoreFacts& facts) {
-  return facts.horizon > absl::ZeroDuration() && facts.log_start > facts.metadata.restart;
+  return facts.horizon > absl::ZeroDuration() && facts.log_start > facts.metadata.restart.offset;
 }
 
 RestorePlan PlanRestore(const RestoreFacts& facts) {

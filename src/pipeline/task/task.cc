@@ -48,16 +48,15 @@ void Task::SetTimes(absl::Time time_at_committed, absl::Time judged_by) {
   judged_by_ = judged_by;
 }
 
-void Task::StartEmpty(int64_t origin, int32_t partitions) {
-  origin_ = committed_ = origin;
-  origin_partitions_ = partitions;
+void Task::StartEmpty(const Origin& origin) {
+  origin_ = origin;
+  committed_ = origin.offset;
   phase_ = Phase::kActive;
   covered_since_ = absl::InfinitePast();
 }
 
 void Task::StartRestore(const CommitMetadata& metadata, absl::Time covered_since) {
   origin_ = metadata.origin;
-  origin_partitions_ = metadata.origin_partitions;
   phase_ = Phase::kRestoring;
   covered_since_ = covered_since;
 }
@@ -113,9 +112,7 @@ CommitMetadata Task::Metadata(absl::Time wall_now) const {
     listed.push_back(each->first);
   }
   return {origin_,
-          origin_partitions_,
-          restart.offset,
-          restart.stream_time,
+          restart,
           now,
           flow_->id_fingerprint,
           horizon,
@@ -124,10 +121,8 @@ CommitMetadata Task::Metadata(absl::Time wall_now) const {
           grown,
           options.output,
           std::string(ScopeName(options.scope)),
-          mark_.offset,
-          mark_.hash,
+          mark_,
           std::move(listed),
-          mark_.time,
           topic_id_,
           pace_.floor,
           wall_now};
@@ -136,14 +131,14 @@ CommitMetadata Task::Metadata(absl::Time wall_now) const {
 void Task::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {
   passed_over_ = {metadata.undeliverable.begin(), metadata.undeliverable.end()};
   to_compare_.reset();
-  if (metadata.record_before >= std::max(filter_end_, log_start)) {
-    to_compare_ = {metadata.record_before, metadata.record_before_hash};
+  if (metadata.last.offset >= std::max(filter_end_, log_start)) {
+    to_compare_ = metadata.last;
   }
 }
 
 SnapshotPoint Task::PointOf(SnapshotId taken) const {
-  const SnapshotNotes notes = {origin_, committed_mark_.offset, committed_timed_records_, covered_since_,
-                               points_->ToString()};
+  const SnapshotNotes notes = {origin_.offset, committed_mark_.offset, committed_timed_records_,
+                               covered_since_, points_->ToString()};
   return {.offset = taken.offset,
           .end_offset = taken.offset,
           .record_before = committed_mark_.hash,

@@ -31,13 +31,6 @@
 
 namespace lethe {
 
-// The record before an offset, by which a kept filter recognizes its log.
-struct LogMark {
-  int64_t offset = -1;                     // -1: none yet
-  uint64_t hash = 0;                       // of key and value
-  absl::Time time = absl::InfinitePast();  // its timestamp; InfinitePast(): not known
-};
-
 // The router's pace of one source partition (SourcePace).
 struct Pace {
   // A look at records behind `offset`, to learn whether the record there is ahead of the others, or only its
@@ -108,9 +101,8 @@ class Task {
   void StopBeforeNext(std::string why) { stop_before_next_ = std::move(why); }
 
   // The log, by offsets.
-  int64_t origin() const { return origin_; }                        // O
-  int32_t origin_partitions() const { return origin_partitions_; }  // of the topic, at that time
-  int64_t committed() const { return committed_; }                  // C
+  const Origin& origin() const { return origin_; }
+  int64_t committed() const { return committed_; }    // C
   int64_t in_group() const { return in_group_; }      // C, or before deleted unread records; -1: none
   int64_t filter_end() const { return filter_end_; }  // F
   int64_t next() const { return next_; }              // the next offset; lower ones are ignored
@@ -141,7 +133,7 @@ class Task {
   void SetFilter(std::unique_ptr<Partition> filter) { filter_ = std::move(filter); }
   void DropFilter() { filter_.reset(); }
   // Active, with nothing judged before `origin`.
-  void StartEmpty(int64_t origin, int32_t partitions);
+  void StartEmpty(const Origin& origin);
   // The filter is to be filled by records from here on.
   void StartRestore(const CommitMetadata& metadata, absl::Time covered_since);
   void RestoreFrom(int64_t offset) { restore_ = RestoreProgress(offset, committed_); }
@@ -277,8 +269,7 @@ class Task {
   std::optional<Transaction> transaction_;
   std::optional<RestartPoints> points_;
 
-  int64_t origin_ = 0;
-  int32_t origin_partitions_ = 0;
+  Origin origin_;
   std::string topic_id_;
   int64_t committed_ = 0;
   int64_t in_group_ = -1;
