@@ -37,7 +37,7 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
     }
     const absl::Time time = Believe(task, input, latest);
     oldest_ms = std::min(oldest_ms, input.timestamp_ms);
-    if (!input.key) ++task.open_counts().unkeyed;
+    if (!input.key) task.Count(&RecordCounts::unkeyed);
     if (IsJudged(fields) && task.UndeliverableAt(input.offset) == nullptr) {
       events_.push_back({task.filter()->Hash(fields.id), time, input.payload()});
       event_records_.push_back(records_.size());
@@ -106,7 +106,7 @@ absl::Time Judge::Believe(Task& task, const InputRecord& input, absl::Time lates
     task.NoteTime(time);
     return time;
   }
-  ++task.open_counts().future;
+  task.Count(&RecordCounts::future);
   if (const auto like_it = disbelieved_.Next(clock_.Steady())) {
     spdlog::warn(
         "{} offset {}: its timestamp {} is more than {} ahead of this machine's clock: it is judged like a "

@@ -102,7 +102,7 @@ void Phases::Activate(Task& task) {
     spdlog::info("{}: ready at offset {} after replaying {} offsets", task.Name(), task.committed(),
                  replayed);
   }
-  task.restore().At(task.restore().to(), state_.clock.Steady());
+  task.NoteProgress(state_.clock.Steady());
 }
 
 std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
@@ -141,7 +141,7 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
   replay();
   if (run.empty()) return awaited;
   task.Replayed(run.back(), run.size());
-  if (task.restore().At(task.next(), state_.clock.Steady())) {
+  if (task.NoteProgress(state_.clock.Steady())) {
     spdlog::info("{}: restoring: {}", task.Name(), task.restore().ToString());
   }
   return awaited;

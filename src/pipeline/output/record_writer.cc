@@ -48,9 +48,9 @@ std::optional<std::string> RecordWriter::WhyStop(const Task& task, const InputRe
 absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
   const Undeliverable* known = task.UndeliverableAt(record.input->offset);
   const Disposition disposition = DispositionOf(record, known);
-  ++(task.open_counts().*disposition.kind_count);
+  task.Count(disposition.kind_count);
   if (disposition.action == Action::kFail) return absl::InternalError("the partition stops in front of it");
-  ++(task.open_counts().*disposition.action_count);
+  task.Count(disposition.action_count);
   if (known != nullptr) SayUndeliverable(task, record, *known, disposition.action);
   if (disposition.action == Action::kDivert) {
     const absl::string_view reason = disposition.reason.empty() ? record.reason : disposition.reason;
@@ -150,7 +150,7 @@ absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
                   : absl::StrCat("with ", change.delta, " more, its key's total leaves 64 bits");
       }
     }
-    ++(task.open_counts().counters.*count);
+    task.Count(count);
     if (why.empty()) continue;
     if (auto left = LeaveUncounted(task, record, change.counter, why); !left.ok()) return left;
   }

@@ -149,8 +149,9 @@ class Task {
   void StartIsCommitted() { in_group_ = committed_; }
 
   // Restore.
-  RestoreProgress& restore() { return restore_; }
   const RestoreProgress& restore() const { return restore_; }
+  // All before `next` is in the filter. True if it is time to log the progress.
+  bool NoteProgress(absl::Time now) { return restore_.At(next_, now); }
   // Stream time at C by the commit metadata; InfiniteFuture(): not known.
   absl::Time time_at_committed() const { return time_at_committed_; }
   // Likewise: no record dated max_future behind it counts. (Stream time at C would not do: in a sparse topic
@@ -198,7 +199,9 @@ class Task {
   // The open transaction has no room for more of its topic. Returns whether it had none before.
   bool SetAwaitsRoom(bool awaits) { return std::exchange(awaits_room_, awaits); }
   bool awaits_room() const { return awaits_room_; }
-  RecordCounts& open_counts() { return open_counts_; }  // of the open transaction
+  // Counts in the open transaction.
+  void Count(int64_t RecordCounts::*what) { ++(open_counts_.*what); }
+  void Count(int64_t CounterCounts::*what) { ++(open_counts_.counters.*what); }
   const RecordCounts& open_counts() const { return open_counts_; }
   const RecordCounts& counts() const { return counts_; }  // committed
   std::vector<CounterSums>& sums() { return sums_; }      // of the options' counters
