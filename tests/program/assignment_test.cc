@@ -254,6 +254,23 @@ TEST_F(AssignmentTest, WhatWasUndeliverableIsPassedOnWithTheCommit) {
     EXPECT_EQ(next->IsPassedOver(offset), offset == 3) << offset;
 }
 
+// Nothing of the log was judged by then, so no record of it can be compared.
+TEST_F(AssignmentTest, WhatAFormerTopicOfThisNameRejectedIsNotRejectedInThePresentOne) {
+  for (const std::string present : {"id1", "id2"}) {
+    auto former = *Prepare(-1, "", {0, 1000});
+    former->SetTopicId("id1");
+    former->NoteUndeliverable(0, {"too large", false});
+    kept_.Put(std::move(former), SteadyNow());
+    flow_.SetTopics(OfPartitions());
+    Assigner assigner(flow_, kept_, [](TopicPartition) { return true; });
+    assigner.SetTopicId(present);
+    CommitMetadata story = Story(0, 0, absl::InfinitePast(), absl::InfinitePast());
+    story.topic_id = present;
+    const auto task = *assigner.Prepare(2, {0, story.ToString()}, {0, 1000}, Uncommitted::kNew, absl::Now());
+    EXPECT_EQ(task->UndeliverableAt(0) == nullptr, present == "id2") << present;
+  }
+}
+
 TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
   const std::string story = Story(0, 0, At(0), At(1)).ToString();
   for (const LogState& log : {LogState{1001, 2000}, LogState{0, 999}}) {

@@ -298,6 +298,9 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   auto task = std::make_unique<Task>(TopicPartition{flow_.number, partition}, &flow_);
   task->SetLog(committed.offset, log.end);
   if (kept != nullptr) task->ContinueCounts(*kept);
+  // What it knows of a former topic of this name, such as records that were rejected, is not true of this
+  // one.
+  if (kept != nullptr && IsOfAnotherTopic(kept->topic_id(), topic_id_)) kept.reset();
   const std::string name = task->Name();
 
   if (committed.offset < 0) {
