@@ -52,6 +52,7 @@ TEST_F(SimulationTest, SeedsThatHaveFailedPass) {
            30'108'299,   // a stopped topic goes on between two generations, while an operator is waited for
            60'003'402,   // memory that is just enough for the filters of two topics is divided between them
            100'264'538,  // partitions of a topic and of a former one of its name in one instance
+           100'287'143,  // the first partition of a merged input comes while the other input is read
            200'085'486,  // what a former topic's output rejected is dropped of the present one
        }) {
     const Played played = Play(MakeSchedule(seed));

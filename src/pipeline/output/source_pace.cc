@@ -246,7 +246,8 @@ void SourcePace::Renew() {
   ForEachTask([&](Task& task) { see(task.id(), StateOf(task, now)); });
   if (sources_ == nullptr) return;
   for (const auto& [id, state] : sources_->All(now)) {
-    if (!tasks_.contains(id)) see(id, state);
+    // Of a flow whose first partition has just been assigned its tasks are not looked at yet.
+    if (!tasks_.contains(id) || !flows_.contains(id.flow)) see(id, state);
   }
 }
 
