@@ -975,6 +975,13 @@ absl::StatusOr<RunConfig> WithTopics(const std::string& topics, const RunFlags& 
   return FromFile(absl::StrCat(kOfAll, "topics:\n", topics), flags);
 }
 
+TEST(Config, ATransactionMustNotEndBeforeItsCommit) {
+  const std::string file = "brokers: b:1\nid: key\ninput: a\noutput: b\ncommit_interval: 2s\n";
+  EXPECT_TRUE(FromFile(file + "kafka:\n  transaction.timeout.ms: 2001\n").ok());
+  const absl::Status status = FromFile(file + "kafka:\n  transaction.timeout.ms: 2000\n").status();
+  EXPECT_TRUE(absl::StrContains(status.message(), "lethe.yaml:7: kafka.transaction.timeout.ms")) << status;
+}
+
 TEST(ConfigTopics, EachEntryHasItsOwnValuesOnTopOfThoseOfAll) {
   const absl::StatusOr<RunConfig> config = WithTopics(
       "  - {input: orders, output: orders-unique, horizon: 7d, on_duplicate: tag, snapshots: {to: "

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/options/topic_list.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -168,6 +170,18 @@ absl::Status CheckStage(Draft& draft) {
   return Wrong(draft.PlaceOf("engine"), status.message());
 }
 
+// The brokers would abort each transaction before its commit.
+absl::Status CheckTransactionTimeout(Draft& draft) {
+  const auto given = draft.given.find("kafka.transaction.timeout.ms");
+  const absl::Duration interval = draft.config.daemon.commit_interval;
+  int64_t timeout_ms = 0;
+  if (given == draft.given.end() || !absl::SimpleAtoi(given->second.text, &timeout_ms) ||
+      absl::Milliseconds(timeout_ms) > interval) {
+    return absl::OkStatus();
+  }
+  return Wrong(given->second.place, "expected more than commit_interval, which is ", DurationText(interval));
+}
+
 absl::Status CheckSchemas(Draft& draft) {
   RunConfig& config = draft.config;
   const RecordSpec spec = config.daemon.RecordAndCounters();
@@ -219,7 +233,7 @@ absl::Status CheckInstance(Draft& draft) {
 
 absl::Status ApplyRules(Draft& draft) {
   for (const auto& rule : {CheckMissing, CheckCounters, CheckNames, CheckTopics, CheckMerged, CheckDivert,
-                           CheckStage, CheckSchemas, CheckGroup, CheckInstance}) {
+                           CheckStage, CheckTransactionTimeout, CheckSchemas, CheckGroup, CheckInstance}) {
     if (absl::Status status = rule(draft); !status.ok()) return status;
   }
   return absl::OkStatus();
