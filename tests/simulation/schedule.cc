@@ -160,6 +160,9 @@ Schedule MakeSchedule(uint64_t seed) {
       dice.Choose({absl::ZeroDuration(), absl::Milliseconds(20), absl::Milliseconds(100), absl::Seconds(1)});
   schedule.session_timeout = dice.Choose({absl::Seconds(1), absl::Seconds(2), absl::Seconds(4)});
   schedule.transaction_timeout = dice.Choose({absl::Seconds(1), absl::Seconds(3), absl::Seconds(10)});
+  // lethe refuses the shortest one with the longest interval.
+  if (schedule.transaction_timeout <= schedule.commit_interval)
+    schedule.transaction_timeout = absl::Seconds(3);
   schedule.lasts = dice.Between(absl::Seconds(1), absl::Seconds(6));
   schedule.copies_of_ten = dice.Choose({1, 3, 6});
   if (dice.OneIn(4)) {
