@@ -16,6 +16,8 @@ namespace {
 constexpr absl::string_view kGroup = "lethe-reconcile";
 constexpr int kCallTimeoutMs = 500;
 constexpr absl::Duration kPatience = absl::Minutes(2);
+// An open transaction hides from readers what comes behind it, for ten minutes.
+constexpr absl::Duration kAbortPatience = absl::Seconds(30);
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 
 // Retries while the error asks for it. Null is success.
@@ -83,7 +85,9 @@ absl::StatusOr<std::unique_ptr<TopicWriter>> TopicWriter::Open(const WriteOption
 
 TopicWriter::~TopicWriter() {
   if (!is_open_) return;
-  const ErrorPtr error(rd_kafka_abort_transaction(producer_.get(), kCallTimeoutMs * 10));
+  const absl::Time deadline = SteadyNow() + kAbortPatience;
+  const ErrorPtr error = Retry([&] { return SteadyNow() < deadline; },
+                               [&] { return rd_kafka_abort_transaction(producer_.get(), kCallTimeoutMs); });
 }
 
 void TopicWriter::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
