@@ -161,6 +161,10 @@ class LETHE_EXPORT Partition {
   // Judges and remembers in one step, for callers that need no transaction. FailedPrecondition, and nothing
   // changes, if one is open.
   absl::StatusOr<Verdict> Judge(absl::string_view id, absl::Time time);
+  template <typename Text, typename = IfStandardText<Text>>
+  absl::StatusOr<Verdict> Judge(Text id, absl::Time time) {
+    return Judge(absl::string_view(id.data(), id.size()), time);
+  }
   absl::StatusOr<Verdict> Judge(std::string_view id, std::chrono::system_clock::time_point time) {
     return Judge(absl::string_view(id.data(), id.size()), absl::FromChrono(time));
   }

@@ -52,6 +52,10 @@ class LETHE_EXPORT Transaction {
 
   // As those of Partition. A batch does not allocate once the largest transaction was seen.
   absl::StatusOr<Verdict> Judge(absl::string_view id, absl::Time time);
+  template <typename Text, typename = IfStandardText<Text>>
+  absl::StatusOr<Verdict> Judge(Text id, absl::Time time) {
+    return Judge(absl::string_view(id.data(), id.size()), time);
+  }
   absl::StatusOr<Verdict> Judge(std::string_view id, std::chrono::system_clock::time_point time) {
     return Judge(absl::string_view(id.data(), id.size()), absl::FromChrono(time));
   }

@@ -310,6 +310,20 @@ TEST_F(PipelineRulesTest, Rule10AMemberThatIsFencedWritesNothing) {
   EXPECT_NE(task.problem().find("another instance has it now"), std::string::npos) << task.problem();
 }
 
+TEST_F(PipelineRulesTest, Rule10ADeletedInputIsNotCalledAnotherInstances) {
+  Send({"a"});
+  Life life(cluster_, options_);
+  Task& task = life.Assign(0);
+  life.sink.is_fenced = true;
+  life.on_look = [&] {
+    if (life.sink.aborts < 1) return;
+    cluster_.committed[0].offset = -1;
+    if (task.phase() == Phase::kFailed) life.stop.Request();
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_NE(task.problem().find("were deleted"), std::string::npos) << task.problem();
+}
+
 TEST_F(PipelineRulesTest, Rule11ARevokedPartitionIsCommittedFirst) {
   options_.commit_interval = absl::Hours(1);
   Send({"a", "b"});

@@ -222,9 +222,11 @@ TEST_F(EmbedExampleTest, TheTypesOfTheStandardLibraryDo) {
   EXPECT_EQ(partition->Hash(id), partition->Hash("a"));
   EXPECT_EQ(*partition->Judge(id, now), lethe::Verdict::kUnique);
   EXPECT_EQ(*partition->Judge(std::string("a"), now), lethe::Verdict::kDuplicate);
+  EXPECT_EQ(*partition->Judge(id, now_), lethe::Verdict::kDuplicate);
   auto transaction = partition->Begin();
   ASSERT_TRUE(transaction.ok());
   EXPECT_EQ(*transaction->Judge(id, now), lethe::Verdict::kDuplicate);
+  EXPECT_EQ(*transaction->Judge(id, now_), lethe::Verdict::kDuplicate);
 }
 
 TEST_F(EmbedExampleTest, ThePageShowsThem) {

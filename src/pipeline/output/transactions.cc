@@ -291,8 +291,10 @@ Outcome Transactions::Resolve(Outcome known) {
       task->LeaveNamed();
       task->RolledBack();
       held_.Release(*task);
-      task->Fail(absl::StrCat(task->Name(), ": the group is at offset ", offset, ", not at ",
-                              task->in_group(), ": another instance has it now; waiting for the group"));
+      task->Fail(absl::StrCat(
+          task->Name(), ": the group is at offset ", offset, ", not at ", task->in_group(), ": ",
+          offset < 0 ? "the input, or the group's offsets, were deleted" : "another instance has it now",
+          "; waiting for the group"));
       spdlog::warn("{}", task->problem());
     }
   }
