@@ -131,7 +131,7 @@ simulate:  ## random schedules on a cluster in memory: SECONDS=60 SEED=n, both o
 	cmake --build build --target simulate -j $(JOBS)
 	build/tests/simulate --seconds $(or $(SECONDS),60) --seed $(or $(SEED),$(shell date +%s)000000)
 
-bench:  ## the benchmarks, in some 25 minutes; their tables, CSV and plots go into tests/bench
+bench:  ## the benchmarks, in some 15 minutes; their tables, CSV and plots go into tests/bench
 	$(call install,$(build_packages) $(broker_packages) librocksdb-dev python3-matplotlib)
 	$(configure_tests)
 	cmake --build build --target filter_bench pipeline_bench -j $(JOBS)
