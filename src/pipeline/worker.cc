@@ -21,6 +21,8 @@ constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 // The same while a schema or news of other routers is expected, after which there is more to read.
 constexpr absl::Duration kShortWait = absl::Milliseconds(5);
 
+bool IsActive(const Tasks::value_type& task) { return task.second->phase() == Phase::kActive; }
+
 }  // namespace
 
 Worker::Worker(const Workplace& place)
@@ -67,8 +69,10 @@ absl::Status Worker::Open() {
 void Worker::Step() {
   state_.heartbeat.Beat();
   const absl::Duration longest = pace_.is_blocked() || held_.ExpectsSchema() ? kShortWait : kIdleWait;
-  source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(), longest),
-               std::min(kBatch, transactions_.room_records()),
+  size_t records = std::min(kBatch, transactions_.room_records());
+  // A replay writes nothing: what made the last transactions small must not make it slow.
+  if (records < kBatch && std::none_of(tasks_.begin(), tasks_.end(), IsActive)) records = kBatch;
+  source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(), longest), records,
                std::min(kBatchBytes, transactions_.room_bytes()));
   const bool processed = Process().ok();
   if (!state_.fatal.ok()) return;  // Close() aborts what is open

@@ -161,6 +161,9 @@ Process::Process(const Site& site, int instance, std::function<void()> on_end)
         std::make_unique<Stage>(*this, RoutingOptions(options_, options_.input), *site.routing_group));
   }
   memory_ = DedupStage::Create(stages_.front()->options.stage).value();
+  if (site.schedule.is_list() || options_.inputs().size() > 1) {
+    for (const auto& stage : stages_) stage->flows.SetList();
+  }
   LookForTopics();
   for (const auto& stage : stages_) {
     for (int lane = 0; lane < options_.lanes; ++lane) {
@@ -179,6 +182,7 @@ Process::Process(const Site& site, int instance, std::function<void()> on_end)
   ForEachLane([&](Lane& lane) {
     lane.actor = std::make_unique<Actor>(site_.world, [this, &lane] {
       lane.worker.Run();
+      if (!lane.state.fatal.ok()) Stop();
       --running_;
       site_.world.After(absl::ZeroDuration(), on_end_);
     });
