@@ -169,6 +169,13 @@ void CompactControl::Work(int64_t lines_due) {
   if (table_->IsSweeping()) Sweep(lines_due + (inserts_ % kInsertsPerSweptLine == 0 ? 1 : 0));
   if (table_->HasExcess() && !table_->IsBeingCopied())
     table_->GiveBack(std::max(kGiveBackPerCall, lines_due * kCompactLineBytes));
+  NoteDue();
+}
+
+void CompactControl::NoteDue() {
+  const bool is_due = epochs_.ids() < shrink_under_ids_ || table_->stashed() > 0 || table_->HasExcess() ||
+                      table_->IsSweeping();
+  due_over_ids_ = is_due ? -1 : grow_over_ids_;
 }
 
 void CompactControl::Grow() {
@@ -358,6 +365,7 @@ void CompactControl::NoteSize() {
   const bool waits = epochs_.begun() < no_shrink_before_ && !budget_->IsOverdrawn();
   const double load = waits ? kLooseLoad : kSlackLoad;
   shrink_under_ids_ = is_least ? 0 : std::min(static_cast<int64_t>(load * slots), merge_failed_at_);
+  NoteDue();
 }
 
 void CompactControl::NoteLimit() {
@@ -460,6 +468,7 @@ absl::StatusOr<std::vector<absl::Span<char>>> CompactControl::Restore(absl::stri
   recorded_level_ = table_->level();
   NoteSize();
   grow_over_ids_ = std::min(grow_over_ids, limit_ids_);
+  NoteDue();
   const absl::Span<const char> memory = table_->memory();
   return std::vector<absl::Span<char>>{{const_cast<char*>(memory.data()), memory.size()}};
 }

@@ -95,6 +95,8 @@ class CompactControl : public EngineFilter {
   int64_t EpochIdsAtLimit() const;
   // The thresholds that the hot path looks at.
   void NoteSize();
+  // After what may have made work for Work(), or ended it.
+  void NoteDue();
   // A filter that may come to its limit before it has doubled must have more than one epoch to forget.
   void NoteLimit();
   // In proportion to the time that has passed: all lines in a slice of the horizon.
@@ -103,6 +105,7 @@ class CompactControl : public EngineFilter {
   MemoryBudget* const budget_;
   // What the hot path looks at.
   CompactEpochs epochs_;
+  int64_t due_over_ids_ = -1;  // with more ids there is work
   int64_t grow_over_ids_ = 0;
   int64_t limit_ids_ = 0;
   int64_t shrink_under_ids_ = 0;

@@ -51,6 +51,7 @@ bool CompactEpochs::Begin() {
   if (live() == kMost) return false;
   if (live() > 0) Weigh();
   ++span_.newest;
+  NoteNewest();
   Newest() = {.first_ms = now_ms_, .last_ms = now_ms_, .end_ms = EndOfSlice()};
   return true;
 }
@@ -108,7 +109,10 @@ void CompactEpochs::ForgetOldest() {
   }
   ids_ -= oldest.ids;
   ++span_.oldest;
+  NoteNewest();
 }
+
+void CompactEpochs::NoteNewest() { newest_ = live() > 0 ? &epochs_[CompactPlaceOf(span_.newest)] : &none_; }
 
 template <typename Self, typename Fields>
 void CompactEpochs::Transfer(Self& self, Fields& fields) {
@@ -140,6 +144,7 @@ void CompactEpochs::AddUncounted(int64_t ids) {
 bool CompactEpochs::Restore(FieldReader* fields) {
   Transfer(*this, *fields);
   if (!fields->ok()) return false;
+  NoteNewest();
   int64_t last_ms = kNoStreamTime;
   for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
     const Epoch& epoch = (*this)[number];

@@ -33,6 +33,8 @@ class CompactEpochs {
   };
 
   explicit CompactEpochs(int64_t horizon_ms);
+  CompactEpochs(const CompactEpochs&) = delete;
+  CompactEpochs& operator=(const CompactEpochs&) = delete;
 
   // Moves time, never back. True if an epoch was forgotten.
   bool AdvanceTo(int64_t stream_time_ms) {
@@ -45,14 +47,13 @@ class CompactEpochs {
   // Begins an epoch if there is none or the newest is over, by time or because it has `most_ids`. True if one
   // began. Comes before each new id.
   bool BeginIfDue(int64_t most_ids) {
-    if (__builtin_expect(live() > 0 && now_ms_ < Newest().end_ms && Newest().ids < most_ids, 1)) return false;
+    if (__builtin_expect(now_ms_ < newest_->end_ms && newest_->ids < most_ids, 1)) return false;
     return Begin();
   }
   // Counts one more id in the newest epoch, now.
   void Add() {
-    Epoch& newest = Newest();
-    ++newest.ids;
-    newest.last_ms = now_ms_;
+    ++newest_->ids;
+    newest_->last_ms = now_ms_;
     ++ids_;
   }
   // An id of an older epoch came again: it goes into the newest.
@@ -93,7 +94,8 @@ class CompactEpochs {
  private:
   template <typename Self, typename Fields>
   static void Transfer(Self& self, Fields& fields);
-  Epoch& Newest() { return epochs_[CompactPlaceOf(span_.newest)]; }
+  Epoch& Newest() { return *newest_; }
+  void NoteNewest();
   void Weigh();
   int64_t EndOfSlice() const;
   bool Advance(int64_t stream_time_ms);
@@ -109,6 +111,8 @@ class CompactEpochs {
   int64_t ids_ = 0;
   double rate_ = 0;
   std::array<Epoch, kCompactPlaces> epochs_ = {};
+  Epoch none_ = {.end_ms = INT64_MIN};
+  Epoch* newest_ = &none_;  // which has ended, if none is live
 };
 
 }  // namespace lethe

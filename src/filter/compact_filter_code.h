@@ -32,7 +32,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, C
     if (stream_time_ms <= epochs_.now_ms()) return;
     const int64_t before_ms = epochs_.now_ms();
     if (epochs_.AdvanceTo(stream_time_ms)) NoteForgotten();
-    if (__builtin_expect(HasWork() || Base::budget_->IsOverdrawn(), 0)) {
+    if (__builtin_expect(epochs_.ids() > Base::due_over_ids_ || Base::budget_->IsOverdrawn(), 0)) {
       DoWork(Base::LinesDue(epochs_.now_ms(), before_ms));
     }
   }
@@ -104,23 +104,19 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, C
     while (!table_.Squeeze(id, epochs_.span())) {
       if (!Base::SweepAtLimit()) Base::ForgetAtLimit();
     }
+    if (table_.stashed() > 0) Base::NoteDue();
   }
 
   [[gnu::always_inline]] void NoteAdded() {
     epochs_.Add();
     ++Base::inserts_;
-    if (__builtin_expect(HasWork(), 0)) DoWork(0);
+    if (__builtin_expect(epochs_.ids() > Base::due_over_ids_, 0)) DoWork(0);
   }
 
   bool BeginEpochIfDue() {
     if (__builtin_expect(!epochs_.BeginIfDue(Base::most_ids_in_epoch_), 1)) return false;
     BeginEpoch();
     return true;
-  }
-
-  bool HasWork() const {
-    return epochs_.ids() > Base::grow_over_ids_ || epochs_.ids() < Base::shrink_under_ids_ ||
-           table_.stashed() > 0 || table_.HasExcess() || table_.IsSweeping();
   }
 
   // What a loop calls now and then.

@@ -113,11 +113,11 @@ struct CompactLine {
   static uint32_t StampOf(int64_t epoch) { return static_cast<uint32_t>(epoch & (kStamps - 1)); }
 
   static uint64_t GetField(const uint8_t* line, const CompactFormat& format, int slot) {
-    const int at = format.first_field + slot * format.field_bits;
+    const auto at = static_cast<uint32_t>(format.first_field + slot * format.field_bits);
     return Load(line + at / 8) >> (at % 8) & format.field_mask;
   }
   static void SetField(uint8_t* line, const CompactFormat& format, int slot, uint64_t field) {
-    const int at = format.first_field + slot * format.field_bits;
+    const auto at = static_cast<uint32_t>(format.first_field + slot * format.field_bits);
     const uint64_t others = Load(line + at / 8) & ~(format.field_mask << (at % 8));
     Store(line + at / 8, others | field << (at % 8));
   }
@@ -207,8 +207,8 @@ struct CompactLine {
     SetTag(line, slot, tag);
     SetField(line, format, slot, marker | (address_bits & (marker - 1)));
     // Of all fields only the last one shares that word. A load of it would wait for a store nearby.
-    const bool is_in_word = format.first_field + (slot + 1) * format.field_bits > 8 * 56;
-    SetMeta(line, __builtin_expect(is_in_word, 0) ? MetaWord(line) : meta_word, meta);
+    const bool is_last = slot == format.slots - 1;
+    SetMeta(line, __builtin_expect(is_last, 0) ? MetaWord(line) : meta_word, meta);
   }
 
   // The probability that an id that was never inserted equals an entry of which so many bits are known, and

@@ -103,14 +103,16 @@ class CompactLines {
   uint8_t* LineAt(uint64_t index) const {
     return static_cast<uint8_t*>(memory_.data()) + index * kCompactLineBytes;
   }
-  uint64_t IndexOf(uint64_t address) const {
-    const uint64_t index = address & (2 * low_mask_ + 1);
-    return index >= lines_ ? index & low_mask_ : index;
+  // A one if x < y, for numbers of lines. A comparison would become a branch, and half of all ids take it.
+  static uint64_t IsLess(uint64_t x, uint64_t y) { return (x - y) >> 63; }
+  // All this is of the line that an address chooses. The number of a line is such an address, too.
+  bool IsSplit(uint64_t address) const { return IsLess(address & low_mask_, split_) != 0; }
+  int LevelOf(uint64_t address) const {
+    return level_ + static_cast<int>(IsLess(address & low_mask_, split_));
   }
-  bool IsSplit(uint64_t index) const { return (index & low_mask_) < split_; }
-  int LevelOf(uint64_t index) const { return level_ + (IsSplit(index) ? 1 : 0); }
+  uint64_t IndexOf(uint64_t address) const { return address & ((uint64_t{1} << LevelOf(address)) - 1); }
   const CompactFormat& FormatOf(uint64_t index) const {
-    return regions_[(index < swept_lines_ ? 2U : 0U) + (IsSplit(index) ? 1U : 0U)];
+    return regions_[2 * IsLess(index, swept_lines_) + IsLess(index & low_mask_, split_)];
   }
   // Before line `index` loses an entry, or renews one.
   void KeepForCopy(uint64_t index) {

@@ -25,10 +25,10 @@ struct CompactPlace {
 struct CompactSide {
   CompactPlace place;
   uint64_t meta_word = 0;
-  int64_t live = 0;  // entries
-  int64_t dead = 0;
+  int64_t room = 0;  // for so many entries
+  int64_t dead = 0;  // entries
 
-  int64_t room() const { return place.format->slots - live; }
+  int live() const { return place.format->slots - static_cast<int>(room); }
 };
 
 struct CompactFound {
@@ -106,13 +106,12 @@ struct Avx2Processor {
     return (in_low | static_cast<uint64_t>(in_high) << 32) & place.format->tag_lanes;
   }
 
-  // Without a branch on how many epochs are dead.
+  // Without a branch. One more zero comes first, which is the last one if no epoch is dead; behind all
+  // entries there are enough if all are.
   template <typename Tag>
   LETHE_AVX2 static inline int EntriesBefore(uint64_t mask, int epochs) {
-    if (__builtin_expect(epochs > CompactLine<Tag>::kEpochsBefore, 0)) return __builtin_popcountll(mask);
-    const uint64_t last_zero = _pdep_u64(uint64_t{1} << epochs >> 1, ~mask);
-    const auto place_of_last = static_cast<int>(_tzcnt_u64(last_zero));
-    return epochs == 0 ? 0 : place_of_last - (epochs - 1);
+    const uint64_t last_zero = _pdep_u64(uint64_t{1} << epochs, ~(mask << 1));
+    return static_cast<int>(_tzcnt_u64(last_zero)) - epochs;
   }
 };
 
@@ -131,7 +130,7 @@ template <typename Processor, typename Tag>
   const CompactMeta meta = Line::MetaIn(side->meta_word);
   const int entries = __builtin_popcountll(meta.mask);
   const int dead = Processor::template EntriesBefore<Tag>(meta.mask, Line::DeadEpochs(meta.stamp, span));
-  side->live = entries - dead;
+  side->room = place.format->slots - (entries - dead);
   side->dead = dead;
   uint64_t same_tag = Processor::template SameTag<Tag>(place, tag);
   while (__builtin_expect(same_tag != 0, 0)) {

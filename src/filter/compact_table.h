@@ -56,9 +56,9 @@ class CompactTable final : public CompactLines {
   // found.
   [[gnu::always_inline]] inline bool Append(IdHash id, const CompactFound& found, const CompactSpan& span) {
     // An index, since half of all branches on it would be mispredicted.
-    const CompactSide& side = found.sides[found.sides[1].room() > found.sides[0].room() ? 1 : 0];
-    if (__builtin_expect(side.room() <= 0, 0)) return false;
-    Line::Append(side.place.line, *side.place.format, side.meta_word, span, static_cast<int>(side.live),
+    const CompactSide& side = found.sides[found.sides[1].room > found.sides[0].room ? 1 : 0];
+    if (__builtin_expect(side.room <= 0, 0)) return false;
+    Line::Append(side.place.line, *side.place.format, side.meta_word, span, side.live(),
                  static_cast<int>(side.dead), side.place.address_bits, Line::TagOf(id.b));
     return true;
   }
@@ -92,7 +92,7 @@ class CompactTable final : public CompactLines {
 
   CompactPlace PlaceOf(uint64_t address) const {
     const uint64_t index = IndexOf(address);
-    return {.line = LineAt(index), .format = &FormatOf(index), .address_bits = address >> LevelOf(index)};
+    return {.line = LineAt(index), .format = &FormatOf(index), .address_bits = address >> LevelOf(address)};
   }
   // These five are compiled once for all that call them.
   [[gnu::noinline]] int UnpackAt(uint64_t index, const CompactSpan& span, CompactEntry* entries) const;

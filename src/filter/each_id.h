@@ -89,7 +89,7 @@ class EachIdFilter : public Base {
     Derived::Run([count, prefetch, process]() LETHE_INLINE {
       for (size_t i = 0; i < std::min(kAhead, count); ++i) prefetch(i);
       for (size_t i = 0; i < count; ++i) {
-        if (i + kAhead < count) prefetch(i + kAhead);
+        if (__builtin_expect(i + kAhead < count, 1)) prefetch(i + kAhead);
         process(i);
       }
     });

@@ -93,13 +93,13 @@ class FixedTable final : public EachIdFilter<FixedTable<Tag, Processor>> {
   [[gnu::always_inline]] void InsertId(IdHash id) { TestAndInsertId(id); }
 
   [[gnu::always_inline]] void Add(IdHash id, const CompactFound& found) {
-    const CompactSide* side = &found.sides[found.sides[1].room() > found.sides[0].room() ? 1 : 0];
+    const CompactSide* side = &found.sides[found.sides[1].room > found.sides[0].room ? 1 : 0];
     CompactSide freed;
-    if (__builtin_expect(side->room() <= 0, 0)) {
+    if (__builtin_expect(side->room <= 0, 0)) {
       if (!MoveOne(id, found, &freed)) return;
       side = &freed;
     }
-    Line::Append(side->place.line, format_, side->meta_word, epochs_.span(), static_cast<int>(side->live),
+    Line::Append(side->place.line, format_, side->meta_word, epochs_.span(), side->live(),
                  static_cast<int>(side->dead), id.a, Line::TagOf(id.b));
     epochs_.Add();
   }
