@@ -45,17 +45,30 @@ struct GenerationStatus {
   double fill = 0;  // of its bits are set, by a sample
 };
 
-// One filter, or the filters of a partition's shards together.
-struct FilterStatus {
-  // The shape, in the paper's letters. k is the bits set per id in one generation, m the bits of one
-  // generation, N the past generations, t the present refresh period (of the last full interval).
+// The shape of a filter, in the paper's letters.
+struct FilterShape {
   int past_generations = 0;                              // N
-  absl::Duration refresh_period = absl::ZeroDuration();  // t
+  absl::Duration refresh_period = absl::ZeroDuration();  // t: the present one, of the last full interval
   int64_t bits_per_generation = 0;                       // m
-  int bits_per_id = 0;                                   // k
+  int bits_per_id = 0;                                   // k: bits set per id in one generation
   // Of 64 bytes each, which hold the ids of kCompact and kExact. 0 in other engines.
   int64_t lines = 0;
+};
 
+// A filter's probability of a false positive.
+struct FppStatus {
+  double target = 0;
+  double modelled = 0;   // from the loads, by the layout's model
+  double estimated = 0;  // from bits or fingerprints in a sample; modelled where it is not made
+  double deviation = 0;  // standard deviation of the estimate, from sampling
+  // Modelled at the end of the last interval, the worst moment of each; 0 before the first has ended.
+  double at_interval_end = 0;
+};
+
+// One filter, or the filters of a partition's shards together.
+struct FilterStatus {
+  FilterShape shape;
+  FppStatus fpp;
   int64_t ids = 0;  // inserted and not yet forgotten
   // Of the generation that is the present: the share of its bits that are set, by a sample. 0 in engines
   // without generations.
@@ -63,12 +76,6 @@ struct FilterStatus {
   // What is covered now: at least the horizon, or all since the start. Less if the memory limit was hit
   // (limit_hits).
   absl::Duration window = absl::ZeroDuration();
-  double fpp_modelled = 0;             // from the loads, by the layout's model
-  double fpp_estimated = 0;            // from bits or fingerprints in a sample; modelled where it is not made
-  double fpp_estimated_deviation = 0;  // standard deviation of the estimate, from sampling
-  // Modelled at the end of the last interval, the worst moment of each; 0 before the first has ended.
-  double fpp_at_interval_end = 0;
-  double fpp_target = 0;
   int64_t memory_bytes = 0;
   // Of these, what the ids that are held would not take in a table that is full: what is kept to grow into,
   // and what was not given back yet. Of kCompact and kExact; 0 in other engines.

@@ -114,8 +114,8 @@ class CompactControl::Looker : public EngineFilter::Sample {
   bool Look() override { return sample_.Look(*filter_->table_, filter_->epochs_.span()); }
   void Describe(FilterStatus* status) const override {
     const CompactEstimate estimate = sample_.Estimate();
-    status->fpp_estimated = estimate.fpp;
-    status->fpp_estimated_deviation = estimate.deviation;
+    status->fpp.estimated = estimate.fpp;
+    status->fpp.deviation = estimate.deviation;
   }
 
  private:
@@ -380,17 +380,17 @@ int64_t CompactControl::LinesDue(int64_t now_ms, int64_t before_ms) const {
 
 void CompactControl::GetFigures(FilterStatus* into) const {
   FilterStatus& status = *into;
-  status.past_generations = std::max(0, epochs_.live() - 1);
-  status.refresh_period = epochs_.RefreshPeriod();
-  status.bits_per_generation = GenerationBits();
+  status.shape.past_generations = std::max(0, epochs_.live() - 1);
+  status.shape.refresh_period = epochs_.RefreshPeriod();
+  status.shape.bits_per_generation = GenerationBits();
   steps_.Describe(&status);
-  status.bits_per_id = table_->fingerprint_bits();
-  status.lines = table_->lines();
+  status.shape.bits_per_id = table_->fingerprint_bits();
+  status.shape.lines = table_->lines();
   status.ids = epochs_.ids();
   status.window = epochs_.Window();
-  status.fpp_modelled = epochs_.Fpp(table_->risen());
-  status.fpp_at_interval_end = status.fpp_modelled;  // nothing waits for the end of an interval
-  status.fpp_target = target_fpp_;
+  status.fpp.modelled = epochs_.Fpp(table_->risen());
+  status.fpp.at_interval_end = status.fpp.modelled;  // nothing waits for the end of an interval
+  status.fpp.target = target_fpp_;
   status.memory_bytes = table_->memory_bytes() + own_.bytes();
   status.memory_above_need_bytes = MemoryAboveNeed();
   status.refreshes = epochs_.begun();

@@ -223,7 +223,8 @@ int64_t Audit::AgeMs(const Seen& seen, int64_t now_ms) const {
 bool Audit::MeasureFading() try {
   const FilterStatus status = filter_->Figures();
   // Intervals are of unequal length, and at most a fourth of the horizon where they adapt.
-  const int64_t interval_ms = std::max(absl::ToInt64Milliseconds(status.refresh_period), horizon_ms_ / 4);
+  const int64_t interval_ms =
+      std::max(absl::ToInt64Milliseconds(status.shape.refresh_period), horizon_ms_ / 4);
   const int64_t window_ms = std::max(absl::ToInt64Milliseconds(status.window), horizon_ms_);
   fades_ms_ = std::min(window_ms, kLongestMs) + std::min(interval_ms, kLongestMs);
   return true;

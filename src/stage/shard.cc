@@ -157,14 +157,14 @@ void Shard::GetStatus(int64_t most_lines, ShardStatus* status) const {
     }
     engine_filter_->GetFigures(&status->filter);
     const int64_t epoch = engine_filter_->ImageEpoch();
-    const auto level = static_cast<int>(std::bit_width(static_cast<uint64_t>(status->filter.lines)));
+    const auto level = static_cast<int>(std::bit_width(static_cast<uint64_t>(status->filter.shape.lines)));
     // A table that fits into the sample is soon looked at: there the estimate is exact at any time.
-    const bool may_be_old = 2 * status->filter.lines > most_lines;
+    const bool may_be_old = 2 * status->filter.shape.lines > most_lines;
     const bool is_seen = seen_.sample != nullptr && seen_.epoch == epoch && seen_.level == level &&
                          (may_be_old || seen_.ids == status->filter.ids);
     if (!is_seen) {
       seen_ = {engine_filter_->BeginSample(most_lines), epoch, level, status->filter.ids,
-               status->filter.fpp_modelled};
+               status->filter.fpp.modelled};
       if (seen_.sample == nullptr) return;
     } else {
       return DescribeSeen(&status->filter);
@@ -181,9 +181,9 @@ void Shard::GetStatus(int64_t most_lines, ShardStatus* status) const {
 void Shard::DescribeSeen(FilterStatus* filter) const {
   seen_.sample->Describe(filter);
   if (seen_.modelled == 0) return;
-  const double change = filter->fpp_modelled / seen_.modelled;
-  filter->fpp_estimated *= change;
-  filter->fpp_estimated_deviation *= change;
+  const double change = filter->fpp.modelled / seen_.modelled;
+  filter->fpp.estimated *= change;
+  filter->fpp.deviation *= change;
 }
 
 MergedShards::MergedShards(size_t shards) : shards_(shards) { all_.filter.window = absl::InfiniteDuration(); }
@@ -197,20 +197,20 @@ void MergedShards::Add(const ShardStatus& shard) {
   AddAudit(shard.audit, share, &all_.audit);
   const FilterStatus& one = shard.filter;
   FilterStatus& sum = all_.filter;
-  sum.past_generations = std::max(sum.past_generations, one.past_generations);
-  sum.refresh_period = std::max(sum.refresh_period, one.refresh_period);
-  sum.bits_per_generation += one.bits_per_generation;
-  sum.lines += one.lines;
-  sum.bits_per_id = std::max(sum.bits_per_id, one.bits_per_id);
+  sum.shape.past_generations = std::max(sum.shape.past_generations, one.shape.past_generations);
+  sum.shape.refresh_period = std::max(sum.shape.refresh_period, one.shape.refresh_period);
+  sum.shape.bits_per_generation += one.shape.bits_per_generation;
+  sum.shape.lines += one.shape.lines;
+  sum.shape.bits_per_id = std::max(sum.shape.bits_per_id, one.shape.bits_per_id);
   sum.ids += one.ids;
   sum.present_fill = std::max(sum.present_fill, one.present_fill);
   sum.window = std::min(sum.window, one.window);
-  sum.fpp_modelled += share * one.fpp_modelled;
-  sum.fpp_estimated += share * one.fpp_estimated;
+  sum.fpp.modelled += share * one.fpp.modelled;
+  sum.fpp.estimated += share * one.fpp.estimated;
   // The shards' samples are independent.
-  variance_ += share * one.fpp_estimated_deviation * share * one.fpp_estimated_deviation;
-  sum.fpp_at_interval_end += share * one.fpp_at_interval_end;
-  sum.fpp_target = one.fpp_target;
+  variance_ += share * one.fpp.deviation * share * one.fpp.deviation;
+  sum.fpp.at_interval_end += share * one.fpp.at_interval_end;
+  sum.fpp.target = one.fpp.target;
   sum.memory_bytes += one.memory_bytes;
   sum.memory_above_need_bytes += one.memory_above_need_bytes;
   sum.refreshes += one.refreshes;
@@ -222,7 +222,7 @@ void MergedShards::Add(const ShardStatus& shard) {
 }
 
 ShardStatus MergedShards::Take() {
-  all_.filter.fpp_estimated_deviation = std::sqrt(variance_);
+  all_.filter.fpp.deviation = std::sqrt(variance_);
   std::stable_sort(
       all_.filter.steps.begin(), all_.filter.steps.end(),
       [](const AdaptationStep& a, const AdaptationStep& b) { return a.stream_time_ms < b.stream_time_ms; });

@@ -13,7 +13,7 @@ namespace lethe::bench {
 inline FilterStatus RingStatus(const StreamClock& clock, int64_t intervals, int64_t refreshes,
                                int64_t memory_bytes) {
   FilterStatus status;
-  status.refresh_period = absl::Milliseconds(clock.interval_ms());
+  status.shape.refresh_period = absl::Milliseconds(clock.interval_ms());
   status.window = clock.Since(intervals);
   status.refreshes = refreshes;
   status.memory_bytes = memory_bytes;

@@ -223,8 +223,8 @@ class Stalls {
 
  private:
   static Event WhatHappened(const FilterStatus& before, const FilterStatus& after) {
-    if (after.lines > before.lines) return kUnfold;
-    if (after.lines < before.lines) return kFold;
+    if (after.shape.lines > before.shape.lines) return kUnfold;
+    if (after.shape.lines < before.shape.lines) return kFold;
     return after.refreshes > before.refreshes ? kRefresh : kNothing;
   }
 

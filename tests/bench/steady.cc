@@ -54,8 +54,9 @@ class Run {
 
   // Stops a little before a refresh, the filter's worst moment.
   void GoToEndOfInterval() {
-    const double step = absl::FDivDuration(filter_->Status().refresh_period, absl::Milliseconds(kHorizonMs)) /
-                        kStepsInInterval;
+    const double step =
+        absl::FDivDuration(filter_->Status().shape.refresh_period, absl::Milliseconds(kHorizonMs)) /
+        kStepsInInterval;
     if (step <= 0) return;
     StepsToRefresh(step);
     const int steps = StepsToRefresh(step);
@@ -143,7 +144,7 @@ Figures MeasureSteady(Filter* filter, double window, const Plan& plan) {
   figures.window = window;
   figures.bits_per_id = run.most_bits_per_id();
   figures.most_bits_per_id = std::max(figures.most_bits_per_id, figures.bits_per_id);
-  figures.fpp_modelled = std::max(status.fpp_modelled, status.fpp_at_interval_end);
+  figures.fpp_modelled = std::max(status.fpp.modelled, status.fpp.at_interval_end);
   figures.window_kept = absl::FDivDuration(status.window, absl::Milliseconds(kHorizonMs));
   run.SetRate(kFallenRate);
   figures.ns_falling = run.Judge(kFallenRate * plan.falling, kBlock);

@@ -142,9 +142,9 @@ class EngineRunner final : public Runner {
   }
   Figures Now() const override {
     const FilterStatus status = owned_.filter->Status();
-    return {.believed = status.fpp_estimated,
-            .filters = status.past_generations + 2,
-            .period_s = absl::ToDoubleSeconds(status.refresh_period),
+    return {.believed = status.fpp.estimated,
+            .filters = status.shape.past_generations + 2,
+            .period_s = absl::ToDoubleSeconds(status.shape.refresh_period),
             .bytes = status.memory_bytes};
   }
 

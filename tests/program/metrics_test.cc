@@ -49,11 +49,10 @@ DaemonReport TwoPartitions() {
   report.lanes[0].partitions.resize(2);
   for (PartitionReport& each : report.lanes[0].partitions) each.topic = "orders";
   report.lanes[0].partitions[1].partition = 1;
-  report.lanes[0].partitions[0].filter.filter = {.past_generations = 4,
-                                                 .window = absl::Minutes(50),
-                                                 .fpp_modelled = 3e-7,
-                                                 .fpp_estimated = 5e-7,
-                                                 .fpp_estimated_deviation = 4e-9};
+  report.lanes[0].partitions[0].filter.filter = {
+      .shape = {.past_generations = 4},
+      .fpp = {.modelled = 3e-7, .estimated = 5e-7, .deviation = 4e-9},
+      .window = absl::Minutes(50)};
   report.lanes[0].partitions[0].filter.audit = {.share = 0.5, .fresh = 1000, .false_drops = 1};
   report.lanes[0].partitions[0].restore.left = 33;
   report.lanes[0].partitions[0].restore.time_left = absl::Milliseconds(1500);
@@ -82,12 +81,9 @@ DaemonReport TwoPartitions() {
   partition.short_history = true;
   partition.keys_moved = true;
   partition.log.high_watermark = 100;
-  partition.filter.filter = {.past_generations = 6,
-                             .lines = 512,
+  partition.filter.filter = {.shape = {.past_generations = 6, .lines = 512},
+                             .fpp = {.modelled = 2e-7, .estimated = 1e-7, .deviation = 3e-9},
                              .window = absl::Minutes(70),
-                             .fpp_modelled = 2e-7,
-                             .fpp_estimated = 1e-7,
-                             .fpp_estimated_deviation = 3e-9,
                              .step_counts = {{AdaptationStep::Kind::kRefresh, "full", 8},
                                              {AdaptationStep::Kind::kUnfold, "\"short\"", 2}}};
   partition.filter.audit = {.share = 0.5, .fresh = 3000, .false_drops = 3};

@@ -20,8 +20,8 @@ PartitionReport Hit(int32_t id, absl::Duration window, double fpp) {
   partition.horizon = absl::Hours(24);
   partition.filter.filter.limit_hits = 1;
   partition.filter.filter.window = window;
-  partition.filter.filter.fpp_modelled = fpp;
-  partition.filter.filter.fpp_target = 1e-6;
+  partition.filter.filter.fpp.modelled = fpp;
+  partition.filter.filter.fpp.target = 1e-6;
   return partition;
 }
 

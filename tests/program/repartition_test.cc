@@ -198,5 +198,29 @@ TEST(Repartition, TheStagesAreChained) {
   EXPECT_EQ(judging.start, Start::kEarliest);
 }
 
+TEST(Repartition, PartitionsAreOfTopicsThatKeepThemAndAllMustExist) {
+  DaemonOptions options;
+  options.input = "orders";
+  options.output = "orders-unique";
+  options.divert = "orders-diverted";
+  options.counters.resize(2);
+  options.counters[0].output = "deltas";
+  options.counters[1].output = "totals";
+  options.counters[1].mode = CounterMode::kTotal;
+  std::map<std::string, int32_t> there = {
+      {"orders-unique", 9}, {"orders-diverted", 8}, {"deltas", 1}, {"totals", 7}};
+  const auto count = [&](const std::string& topic) -> absl::StatusOr<int32_t> {
+    const auto found = there.find(topic);
+    if (found == there.end()) return absl::NotFoundError(topic);
+    return found->second;
+  };
+  EXPECT_EQ(LeastPartitions(options, count).value(), 7);
+  for (const auto& [topic, partitions] : std::map(there)) {
+    there.erase(topic);
+    EXPECT_EQ(LeastPartitions(options, count).status(), absl::NotFoundError(topic));
+    there[topic] = partitions;
+  }
+}
+
 }  // namespace
 }  // namespace lethe::kafka

@@ -344,7 +344,9 @@ Played Game::Run() {
   RunFor(faults_end);
   const bool is_beside =
       std::any_of(topics_.begin(), topics_.end(), [](const auto& topic) { return topic->is_in_trouble(); });
-  AwaitDone(is_beside ? kPatienceBesideTrouble : kPatience);
+  // Each record that is refused without a name takes some transactions of its own.
+  const int oversized = schedule_.topics * schedule_.records * schedule_.oversized_of_hundred / 100;
+  AwaitDone(is_beside ? kPatienceBesideTrouble + oversized * schedule_.commit_interval : kPatience);
   for (const auto& topic : topics_) topic->Repair();
   AwaitDone(kPatience);
   ResetStopped();

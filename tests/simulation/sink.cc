@@ -255,12 +255,10 @@ TransactionSize SimulatedSink::size() const { return {0, bytes_, bytes_, absl::Z
 absl::StatusOr<int32_t> SimulatedSink::CountPartitions(int32_t flow) {
   thread_.Pass();
   if (!is_connected() || broker_.is_away()) return absl::UnavailableError("no answer");
-  auto least = INT32_MAX;
-  for (const std::string& topic : TopicsOfSamePartition(flows_.at(flow).options)) {
+  return LeastPartitions(flows_.at(flow).options, [&](const std::string& topic) -> absl::StatusOr<int32_t> {
     if (broker_.Find(topic) == nullptr) return absl::NotFoundError(absl::StrCat("no topic ", topic));
-    least = std::min(least, broker_.CountPartitions(topic));
-  }
-  return least;
+    return broker_.CountPartitions(topic);
+  });
 }
 
 absl::StatusOr<RecordRules> SimulatedSink::AskRules(int32_t /*flow*/) {

@@ -67,11 +67,11 @@ class ExactFilter : public EngineFilter {
 
   FilterStatus Status() const override {
     FilterStatus status;
-    status.bits_per_generation = 100;
-    status.bits_per_id = 3;
+    status.shape.bits_per_generation = 100;
+    status.shape.bits_per_id = 3;
     status.ids = static_cast<int64_t>(times_.size());
     status.window = options_.horizon;
-    status.fpp_target = options_.target_fpp;
+    status.fpp.target = options_.target_fpp;
     status.memory_bytes = kBytes;
     return status;
   }

@@ -121,12 +121,12 @@ inline ScenarioFigures RunScenario(const LoadScenario& scenario, int probes, uin
       sum_of_bits += bits(count);
       ++points;
     }
-    figures.worst_fpp = std::max(figures.worst_fpp, status.fpp_estimated);
-    const double apart = 5 * status.fpp_estimated_deviation;
-    if (count >= kFewIds && status.fpp_estimated > apart) {
-      const double least = status.fpp_modelled / (status.fpp_estimated - apart);
+    figures.worst_fpp = std::max(figures.worst_fpp, status.fpp.estimated);
+    const double apart = 5 * status.fpp.deviation;
+    if (count >= kFewIds && status.fpp.estimated > apart) {
+      const double least = status.fpp.modelled / (status.fpp.estimated - apart);
       figures.least_model = std::min(figures.least_model, least);
-      figures.most_model = std::max(figures.most_model, status.fpp_modelled / (status.fpp_estimated + apart));
+      figures.most_model = std::max(figures.most_model, status.fpp.modelled / (status.fpp.estimated + apart));
     }
     figures.peak_bytes = std::max(figures.peak_bytes, status.memory_bytes);
     figures.peak_ids = std::max(figures.peak_ids, count);

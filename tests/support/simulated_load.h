@@ -113,7 +113,7 @@ class SimulatedLoad {
   }
 
   Probed Probe(int probes) {
-    Probed probed{.probes = static_cast<double>(probes), .expected = status_.fpp_estimated * probes};
+    Probed probed{.probes = static_cast<double>(probes), .expected = status_.fpp.estimated * probes};
     std::vector<IdHash> ids(4000);
     std::vector<Verdict> verdicts(ids.size());
     for (int left = probes; left > 0; left -= static_cast<int>(ids.size())) {
@@ -136,7 +136,7 @@ class SimulatedLoad {
   std::string Where() const {
     return absl::StrCat("LETHE_SEED=", options_.seed, ", at ", time_, " horizons, target ",
                         options_.target_fpp, ", measured ", probed_.rate(), " in ", probed_.probes,
-                        " probes, estimated ", status_.fpp_estimated, ", modelled ", status_.fpp_modelled,
+                        " probes, estimated ", status_.fpp.estimated, ", modelled ", status_.fpp.modelled,
                         ", bytes ", memory_.used_bytes());
   }
 
@@ -154,8 +154,8 @@ class SimulatedLoad {
 
   // A half of a full interval.
   size_t BatchSize() const {
-    const PaperPolicy policy(kHorizonMs, options_.target_fpp, status_.bits_per_generation,
-                             status_.bits_per_id);
+    const PaperPolicy policy(kHorizonMs, options_.target_fpp, status_.shape.bits_per_generation,
+                             status_.shape.bits_per_id);
     return static_cast<size_t>(std::max<int64_t>(policy.most_ids() / 2, 1));
   }
 
@@ -187,8 +187,8 @@ class SimulatedLoad {
     // some may be gone.
     CheckSamples(options_.ample ? kHorizonMs
                                 : std::min(kHorizonMs, absl::ToInt64Milliseconds(status_.window) - 1));
-    worst_estimate_ = std::max(worst_estimate_, status_.fpp_estimated);
-    EXPECT_LE(status_.fpp_estimated, options_.target_fpp) << Where();
+    worst_estimate_ = std::max(worst_estimate_, status_.fpp.estimated);
+    EXPECT_LE(status_.fpp.estimated, options_.target_fpp) << Where();
     if (status_.refreshes != refreshes) CheckRate();
   }
 
@@ -233,7 +233,7 @@ class SimulatedLoad {
     }
     for (size_t i = old_steps.size() - gone; i < now.steps.size(); ++i) CheckStep(now.steps[i]);
     status_ = std::move(now);
-    EXPECT_EQ(status_.past_generations, past_generations_) << Where();
+    EXPECT_EQ(status_.shape.past_generations, past_generations_) << Where();
     EXPECT_EQ(Steps(AdaptationStep::Kind::kShortenWindow), status_.limit_hits) << Where();
   }
 

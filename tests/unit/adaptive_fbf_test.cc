@@ -42,21 +42,21 @@ TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
       for (; owed >= 1; --owed) InsertOne(*filter, NumberedId(number++, seed), now_s * 1000);
       if (i % 50 != 0) continue;
       const FilterStatus status = filter->Status();
-      worst_modelled = std::max(worst_modelled, status.fpp_modelled);
-      worst_estimated = std::max(worst_estimated, status.fpp_estimated);
+      worst_modelled = std::max(worst_modelled, status.fpp.modelled);
+      worst_estimated = std::max(worst_estimated, status.fpp.estimated);
       EXPECT_GE(status.window, std::min(absl::Seconds(10'000), absl::Seconds(now_s)));
-      EXPECT_GE((status.past_generations + 1) * status.refresh_period, absl::Seconds(10'000));
+      EXPECT_GE((status.shape.past_generations + 1) * status.shape.refresh_period, absl::Seconds(10'000));
     }
     return filter->Status();
   };
   const FilterStatus quiet = run(30'000, 0.03, 0.03);
-  EXPECT_EQ(quiet.past_generations, 1);
-  EXPECT_EQ(quiet.refresh_period, absl::Seconds(5000));
+  EXPECT_EQ(quiet.shape.past_generations, 1);
+  EXPECT_EQ(quiet.shape.refresh_period, absl::Seconds(5000));
   EXPECT_TRUE(quiet.steps.empty());
 
   const FilterStatus busy = run(30'000, 0.03, 1);
-  EXPECT_GE(busy.past_generations, 22);
-  EXPECT_LE(busy.refresh_period, absl::Seconds(435));
+  EXPECT_GE(busy.shape.past_generations, 22);
+  EXPECT_LE(busy.shape.refresh_period, absl::Seconds(435));
   EXPECT_GT(busy.memory_bytes, 4 * quiet.memory_bytes);
   const auto ups = std::count_if(busy.steps.begin(), busy.steps.end(),
                                  [](const AdaptationStep& step) { return step.kind == StepKind::kScaleUp; });
@@ -66,10 +66,10 @@ TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
   EXPECT_EQ(busy.steps.back().kind, StepKind::kScaleUp);
   const FilterStatus steady = run(20'000, 1, 1);
   const double measured = MeasuredFpp(*filter, uint64_t{1} << 40, 200'000, seed);
-  EXPECT_NEAR(measured, steady.fpp_estimated, BinomialBound(steady.fpp_estimated, 200'000));
+  EXPECT_NEAR(measured, steady.fpp.estimated, BinomialBound(steady.fpp.estimated, 200'000));
 
   const FilterStatus quiet_again = run(90'000, 0.03, 0.03);
-  EXPECT_LE(quiet_again.past_generations, 3);
+  EXPECT_LE(quiet_again.shape.past_generations, 3);
   EXPECT_LE(quiet_again.memory_bytes, 3 * quiet.memory_bytes);
   EXPECT_EQ(quiet_again.steps.back().kind, StepKind::kScaleDown);
   EXPECT_FALSE(quiet_again.steps.back().reason.empty());
@@ -125,12 +125,12 @@ TEST(AdaptiveFbfTest, ABurstBeforeTimeBeginsKeepsTheTargetToo) {
     for (uint64_t i = 0; i < 20'000; ++i) {
       InsertOne(*filter, NumberedId(i, seed), now);
       if (i % 100 != 0) continue;
-      ASSERT_LE(filter->Status().fpp_estimated, 1e-3) << i;
+      ASSERT_LE(filter->Status().fpp.estimated, 1e-3) << i;
     }
     const FilterStatus burst = filter->Status();
     EXPECT_GT(burst.steps.size(), 4u);
     EXPECT_EQ(burst.limit_hits, 0);
-    EXPECT_LE(burst.fpp_modelled, 0.9e-3);
+    EXPECT_LE(burst.fpp.modelled, 0.9e-3);
     filter->AdvanceTo(6000);
     filter->AdvanceTo(15'000);
     for (uint64_t i = 0; i < 20'000; ++i) ASSERT_TRUE(IsContained(*filter, NumberedId(i, seed))) << i;
@@ -182,8 +182,8 @@ TEST(AdaptiveFbfTest, NoCopyPassesWithinTheHorizonAtAnyStep) {
       if (!is_short) {
         ASSERT_GE(status.window, absl::Milliseconds(log.empty() ? 0 : now - log.front().second));
       }
-      if (status.past_generations == past && step % 500 != 0) continue;
-      past = status.past_generations;
+      if (status.shape.past_generations == past && step % 500 != 0) continue;
+      past = status.shape.past_generations;
       for (const auto& [id, time] : log) {
         // An id of the window's very first moment may have gone with the interval before.
         if (now - time >= covered && is_short) continue;
@@ -212,7 +212,7 @@ TEST(AdaptiveFbfTest, AtTheMemoryLimitTheWindowGivesWay) {
   EXPECT_GT(status.limit_hits, 0);
   EXPECT_TRUE(std::any_of(status.steps.begin(), status.steps.end(),
                           [](const AdaptationStep& step) { return step.kind == StepKind::kUnfoldRefused; }));
-  EXPECT_LE(status.fpp_modelled, 1e-3);
+  EXPECT_LE(status.fpp.modelled, 1e-3);
   EXPECT_LT(status.window, absl::Seconds(10'000));
   EXPECT_GT(status.window, absl::Seconds(2000));
 }

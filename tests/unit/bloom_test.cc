@@ -22,8 +22,8 @@ TEST_F(BloomTest, NeverForgetsAndItsRateRises) {
   const uint64_t seed = TestSeed();
   auto filter = Bloom::Create(options_);
   ASSERT_TRUE(filter.ok()) << filter.status();
-  EXPECT_EQ((*filter)->Status().bits_per_generation, 131'072);
-  EXPECT_EQ((*filter)->Status().bits_per_id, 10);
+  EXPECT_EQ((*filter)->Status().shape.bits_per_generation, 131'072);
+  EXPECT_EQ((*filter)->Status().shape.bits_per_id, 10);
   constexpr uint64_t kProbes = 100'000;
   double before = 0;
   uint64_t inserted = 0;
@@ -34,9 +34,9 @@ TEST_F(BloomTest, NeverForgetsAndItsRateRises) {
     for (uint64_t i = 0; i < inserted; ++i) ASSERT_TRUE(IsContained(**filter, NumberedId(i, seed)));
     const FilterStatus status = (*filter)->Status();
     const double measured = MeasuredFpp(**filter, 1'000'000, kProbes, seed);
-    EXPECT_NEAR(measured, status.fpp_estimated, BinomialBound(status.fpp_estimated, kProbes));
+    EXPECT_NEAR(measured, status.fpp.estimated, BinomialBound(status.fpp.estimated, kProbes));
     // The fill deviates by 0.15 % at the first size, and less later; the rate by k times that, 1.5 %.
-    EXPECT_NEAR(status.fpp_modelled, status.fpp_estimated, 6 * 0.015 * status.fpp_modelled);
+    EXPECT_NEAR(status.fpp.modelled, status.fpp.estimated, 6 * 0.015 * status.fpp.modelled);
     EXPECT_GT(measured, before);
     before = measured;
     EXPECT_EQ(status.ids, static_cast<int64_t>(ids));
@@ -51,8 +51,8 @@ TEST_F(BloomTest, ReachesItsTargetWhenHalfFull) {
     auto filter = Bloom::Create({.target_fpp = target, .memory = &memory_});
     ASSERT_TRUE(filter.ok());
     const FilterStatus status = (*filter)->Status();
-    EXPECT_NEAR(std::log2(1 / target), status.bits_per_id, 0.51);
-    EXPECT_EQ(status.fpp_target, target);
+    EXPECT_NEAR(std::log2(1 / target), status.shape.bits_per_id, 0.51);
+    EXPECT_EQ(status.fpp.target, target);
   }
 }
 
@@ -85,10 +85,10 @@ TEST_F(BloomTest, RecycledForgetsAllAtEachPeriod) {
   EXPECT_EQ(TestAndInsertOne(filter, late, 6999), Verdict::kDuplicate);
   EXPECT_EQ(filter.Status().ids, 1);
   EXPECT_EQ(filter.Status().refreshes, 1);
-  EXPECT_EQ(filter.Status().refresh_period, absl::Seconds(1));
+  EXPECT_EQ(filter.Status().shape.refresh_period, absl::Seconds(1));
   filter.AdvanceTo(1'000'000);
   EXPECT_EQ(filter.Status().ids, 0);
-  EXPECT_EQ(filter.Status().fpp_estimated, 0);
+  EXPECT_EQ(filter.Status().fpp.estimated, 0);
   EXPECT_EQ(filter.Status().window, absl::ZeroDuration());
 }
 

@@ -98,8 +98,8 @@ TEST(CompactFilterTest, IsTheSameOnEveryProcessor) {
       const FilterStatus status = filter->Status();
       const FilterStatus other_status = other->Status();
       EXPECT_EQ(status.ids, other_status.ids);
-      EXPECT_EQ(status.lines, other_status.lines);
-      EXPECT_EQ(status.fpp_estimated, other_status.fpp_estimated);
+      EXPECT_EQ(status.shape.lines, other_status.shape.lines);
+      EXPECT_EQ(status.fpp.estimated, other_status.fpp.estimated);
       EXPECT_EQ(status.limit_hits, other_status.limit_hits);
     }
   }
@@ -140,8 +140,9 @@ TEST(CompactFilterTest, ASettledTableKeepsLittleForGrowth) {
         InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(i * kScenarioHorizonMs / ids));
       }
       const FilterStatus status = filter->Status();
-      EXPECT_LE(512.0 * static_cast<double>(status.lines) / static_cast<double>(ids), most_bits) << target;
-      EXPECT_LE(status.fpp_modelled, target / 2);
+      EXPECT_LE(512.0 * static_cast<double>(status.shape.lines) / static_cast<double>(ids), most_bits)
+          << target;
+      EXPECT_LE(status.fpp.modelled, target / 2);
     }
   }
 }
@@ -157,7 +158,7 @@ TEST(CompactFilterTest, GrowthDoesNotSpendTheTargetEarly) {
     double worst = 0;
     for (uint64_t i = 0; i < 2 * ids; ++i) {
       InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(i * kScenarioHorizonMs / ids));
-      if (i % 256 == 0) worst = std::max(worst, filter->Figures().fpp_modelled);
+      if (i % 256 == 0) worst = std::max(worst, filter->Figures().fpp.modelled);
     }
     EXPECT_LE(worst, 0.6 * kTarget) << ids;
   }
@@ -174,7 +175,7 @@ TEST(CompactFilterTest, EarlyDoublingsOfManyTakeLittleOfTheTarget) {
     const double horizons = static_cast<double>(i) / kIdsPerHorizon;
     InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(horizons * kScenarioHorizonMs));
     if (i % 8192 != 0) continue;
-    ASSERT_LE(filter->Figures().fpp_modelled, 0.35e-6) << i;
+    ASSERT_LE(filter->Figures().fpp.modelled, 0.35e-6) << i;
   }
 }
 
@@ -189,13 +190,13 @@ TEST(CompactFilterTest, GrowthIntoFewerSlotsTakesNoIdAway) {
   for (; next < 3 * kSettled; ++next) {
     InsertOne(*filter, NumberedId(next, seed), static_cast<int64_t>(next * kScenarioHorizonMs / kSettled));
   }
-  const int settled_bits = static_cast<int>(filter->Status().bits_per_id);
+  const int settled_bits = static_cast<int>(filter->Status().shape.bits_per_id);
   for (; next < kAll; ++next) InsertOne(*filter, NumberedId(next, seed), 3 * kScenarioHorizonMs);
-  EXPECT_GT(static_cast<int>(filter->Status().bits_per_id), settled_bits);
+  EXPECT_GT(static_cast<int>(filter->Status().shape.bits_per_id), settled_bits);
   int64_t missed = 0;
   for (uint64_t i = 2 * kSettled; i < kAll; ++i) missed += IsContained(*filter, NumberedId(i, seed)) ? 0 : 1;
   EXPECT_EQ(missed, 0);
-  EXPECT_LE(filter->Status().fpp_estimated, 1e-6);
+  EXPECT_LE(filter->Status().fpp.estimated, 1e-6);
 }
 
 // The rate, made measurable by a high target: what is measured is what the entries imply, also after growth.
@@ -208,10 +209,10 @@ TEST(CompactFilterTest, MeasuredRateIsTheEstimatedOne) {
     const FilterStatus status = filter->Status();
     constexpr uint64_t kProbes = 1'000'000;
     const double measured = MeasuredFpp(*filter, uint64_t{1} << 40, kProbes, seed);
-    EXPECT_NEAR(measured, status.fpp_estimated,
-                BinomialBound(status.fpp_estimated, kProbes) + kSigmas * status.fpp_estimated_deviation)
+    EXPECT_NEAR(measured, status.fpp.estimated,
+                BinomialBound(status.fpp.estimated, kProbes) + kSigmas * status.fpp.deviation)
         << ids;
-    EXPECT_GT(status.fpp_estimated, 0);
+    EXPECT_GT(status.fpp.estimated, 0);
   }
 }
 
@@ -276,7 +277,7 @@ TEST(CompactFilterTest, NarrowerFingerprintsAtTheLimitKeepTheTarget) {
                   static_cast<int64_t>(static_cast<double>(i) / ids_per_ms));
         if (i % 2048 != 0) continue;
         const FilterStatus status = filter->Status();
-        ASSERT_LE(status.fpp_modelled, status.fpp_target) << limit << ", " << horizons_to_limit << ", " << i;
+        ASSERT_LE(status.fpp.modelled, status.fpp.target) << limit << ", " << horizons_to_limit << ", " << i;
       }
       EXPECT_GT(filter->Status().limit_hits, 0);
     }
@@ -309,7 +310,7 @@ TEST(CompactFilterTest, ACopyHasAllThatWasThereWhenItWasBegun) {
     for (int i = 0; i < 150; ++i)
       InsertOne(*filter, NumberedId(i % 10 == 0 ? next / 2 : next, seed), 16'900), ++next;
   }
-  EXPECT_GT(filter->Status().lines, begun.lines + 100);
+  EXPECT_GT(filter->Status().shape.lines, begun.shape.lines + 100);
   EXPECT_LT(begun.memory_bytes, LineMemory::kFirstRoomBytes);
   EXPECT_GT(filter->Status().memory_bytes, LineMemory::kFirstRoomBytes);
 

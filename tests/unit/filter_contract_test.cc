@@ -103,7 +103,7 @@ TEST_P(FilterContractTest, ForgetsWhatIsOlder) {
   EXPECT_LE(status.ids, 2000);
   EXPECT_GE(status.window, absl::Seconds(10));
   EXPECT_LE(status.window, absl::Seconds(20));
-  EXPECT_LE(status.fpp_estimated, status.fpp_target);
+  EXPECT_LE(status.fpp.estimated, status.fpp.target);
   EXPECT_GT(status.refreshes, 340);
   for (uint64_t i = 0; i < 358'000; ++i) false_positives += IsContained(*filter, NumberedId(i, seed)) ? 1 : 0;
   EXPECT_LE(false_positives, 12);

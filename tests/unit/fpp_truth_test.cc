@@ -140,9 +140,9 @@ std::vector<Moment> MomentsNearTheTarget(const Case& given, const Load& load, ui
   UnderLoad(given, load, first_id, [&](int step, const Filter& filter) {
     if (step < kFirstLook || step % kStepsPerLook != 0) return;
     const FilterStatus status = filter.Status();
-    EXPECT_LE(status.fpp_estimated, 2 * given.target) << "at step " << step;
-    if (status.fpp_estimated < given.target / 3) return;
-    near.push_back({step, status.fpp_estimated});
+    EXPECT_LE(status.fpp.estimated, 2 * given.target) << "at step " << step;
+    if (status.fpp.estimated < given.target / 3) return;
+    near.push_back({step, status.fpp.estimated});
   });
   return near;
 }
@@ -171,12 +171,12 @@ TEST_P(FppTruth, IsInTheIntervalOfTheEstimate) {
     if (moment == moments.end() || step != moment->step) return;
     ++moment;
     const FilterStatus status = filter.Status();
-    EXPECT_GE(status.fpp_estimated, given.target / 10);
-    EXPECT_LE(status.fpp_estimated, 2 * given.target);
+    EXPECT_GE(status.fpp.estimated, given.target / 10);
+    EXPECT_LE(status.fpp.estimated, 2 * given.target);
     // All words of small filters are counted, and then there is nothing to be unsure of.
-    EXPECT_EQ(status.fpp_estimated_deviation, 0);
-    truth.Add(CountHits(filter, probes, &next_stranger), static_cast<double>(probes), status.fpp_estimated,
-              status.fpp_estimated_deviation);
+    EXPECT_EQ(status.fpp.deviation, 0);
+    truth.Add(CountHits(filter, probes, &next_stranger), static_cast<double>(probes), status.fpp.estimated,
+              status.fpp.deviation);
   });
   EXPECT_EQ(moment, moments.end());
   EXPECT_GE(truth.expected, 0.95 * WantedHits(given.hits)) << "too little was learnt";

@@ -18,17 +18,17 @@ TEST(MergeShardsTest, TheDeviationIsThatOfAMeanOfIndependentEstimates) {
   std::vector<ShardStatus> shards(4);
   const double deviations[] = {1e-7, 2e-7, 3e-7, 4e-7};
   for (size_t i = 0; i < shards.size(); ++i) {
-    shards[i].filter.fpp_estimated = 1e-6 * static_cast<double>(i);
-    shards[i].filter.fpp_estimated_deviation = deviations[i];
+    shards[i].filter.fpp.estimated = 1e-6 * static_cast<double>(i);
+    shards[i].filter.fpp.deviation = deviations[i];
   }
   const FilterStatus all = Merge(shards).filter;
-  EXPECT_DOUBLE_EQ(all.fpp_estimated, 1.5e-6);
-  EXPECT_DOUBLE_EQ(all.fpp_estimated_deviation, std::sqrt(1 + 4 + 9 + 16) / 4 * 1e-7);
+  EXPECT_DOUBLE_EQ(all.fpp.estimated, 1.5e-6);
+  EXPECT_DOUBLE_EQ(all.fpp.deviation, std::sqrt(1 + 4 + 9 + 16) / 4 * 1e-7);
   // Of equal shards it falls with the root of their number, and that of one is its own.
   shards.assign(16, shards[0]);
-  EXPECT_DOUBLE_EQ(Merge(shards).filter.fpp_estimated_deviation, 1e-7 / 4);
+  EXPECT_DOUBLE_EQ(Merge(shards).filter.fpp.deviation, 1e-7 / 4);
   shards.resize(1);
-  EXPECT_DOUBLE_EQ(Merge(shards).filter.fpp_estimated_deviation, 1e-7);
+  EXPECT_DOUBLE_EQ(Merge(shards).filter.fpp.deviation, 1e-7);
 }
 
 TEST(MergeShardsTest, CountsAreSumsAndTheWindowIsTheShortest) {

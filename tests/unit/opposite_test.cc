@@ -38,7 +38,7 @@ TEST_F(OppositeTest, NeverCallsAUniqueEventADuplicate) {
   EXPECT_EQ(status.ids, static_cast<int64_t>(kSlots));
   EXPECT_EQ(status.limit_hits, 1'000'000 - status.ids);
   EXPECT_EQ(status.window, absl::ZeroDuration());
-  EXPECT_LE(status.fpp_estimated, std::ldexp(1, -64));
+  EXPECT_LE(status.fpp.estimated, std::ldexp(1, -64));
 }
 
 // Ids of one shard have eight bits of their hash in common; they are told apart by the others.

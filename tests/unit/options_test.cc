@@ -173,8 +173,8 @@ TEST(NewFilterTest, PublishedShapeCoversTheHorizonAndMeetsTheTarget) {
       auto filter = PublishedFbf::Create(shape);
       ASSERT_TRUE(filter.ok()) << filter.status();
       const FilterStatus status = (*filter)->Status();
-      EXPECT_GE((status.past_generations + 1) * status.refresh_period, horizon);
-      EXPECT_LE(2 * std::pow(0.5, status.bits_per_id), target * std::sqrt(2.0) * 1.0001) << target;
+      EXPECT_GE((status.shape.past_generations + 1) * status.shape.refresh_period, horizon);
+      EXPECT_LE(2 * std::pow(0.5, status.shape.bits_per_id), target * std::sqrt(2.0) * 1.0001) << target;
     }
   }
 }

@@ -51,14 +51,14 @@ class PaperLoadTest : public testing::Test {
 TEST_F(PaperLoadTest, AHundredTimesTheLoadAndBack) {
   SimulatedLoad load(Options());
   load.Run(2.3, Steady(1000));
-  EXPECT_EQ(load.status().past_generations, 1);
+  EXPECT_EQ(load.status().shape.past_generations, 1);
   const double before = load.bytes();
   load.Run(2.2, Steady(100'000));
-  EXPECT_GE(load.status().past_generations, 46);
-  EXPECT_LE(load.status().past_generations, 190);
+  EXPECT_GE(load.status().shape.past_generations, 46);
+  EXPECT_LE(load.status().shape.past_generations, 190);
   load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
   load.Run(6, Steady(1000));
-  EXPECT_LE(load.status().past_generations, 3);
+  EXPECT_LE(load.status().shape.past_generations, 3);
   EXPECT_LE(load.bytes(), 3 * before);
   load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
   EXPECT_GE(load.Steps(Kind::kScaleUp), 5);
@@ -71,7 +71,7 @@ TEST_F(PaperLoadTest, DaysAndNightsOfAMonth) {
   const LoadAt days = [](double t) { return 10'000 * (1 - 0.9 * std::cos(2 * std::numbers::pi * t)); };
   for (int day = 0; day < 30; ++day) {
     load.Run(1, days);
-    EXPECT_LE(load.status().past_generations, 22) << "day " << day;
+    EXPECT_LE(load.status().shape.past_generations, 22) << "day " << day;
   }
   load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
   ExpectTarget(load);

@@ -155,9 +155,9 @@ TEST(Plan, AFilterTakesWhatIsPlanned) {
       const FilterStatus status = (*filter)->Status();
       EXPECT_GE(status.window, plan.horizon);
       EXPECT_NEAR(static_cast<double>(status.memory_bytes) / static_cast<double>(plan.filter_bytes), 1, 0.1);
-      EXPECT_NEAR(absl::FDivDuration(status.refresh_period, plan.refresh_period), 1, 0.05);
-      EXPECT_NEAR(status.past_generations, plan.past_generations, 1);
-      EXPECT_NEAR(status.bits_per_id, plan.fingerprint_bits, 1);
+      EXPECT_NEAR(absl::FDivDuration(status.shape.refresh_period, plan.refresh_period), 1, 0.05);
+      EXPECT_NEAR(status.shape.past_generations, plan.past_generations, 1);
+      EXPECT_NEAR(status.shape.bits_per_id, plan.fingerprint_bits, 1);
       constexpr uint64_t kProbes = 20000;
       positives +=
           static_cast<uint64_t>(std::lround(MeasuredFpp(**filter, probes, kProbes, seed ^ 0x5eed) * kProbes));
@@ -224,7 +224,7 @@ TEST(Plan, AnAuditOfAllIdsDoesNotStarveTheFilter) {
   EXPECT_GT(status.audit.share, 0);
   EXPECT_EQ(status.filter.limit_hits, 0);
   EXPECT_GE(status.filter.window, plan.horizon);
-  EXPECT_LE(status.filter.fpp_modelled, plan.target_fpp);
+  EXPECT_LE(status.filter.fpp.modelled, plan.target_fpp);
   EXPECT_LE(status.audit.fpp_low, plan.target_fpp);
 }
 

@@ -142,10 +142,10 @@ TEST_F(PublishedFbfTest, StatusSaysWhatIsCovered) {
   for (int64_t now = 1050; now < 3000; now += 10) {
     InsertOne(*filter, NumberedId(static_cast<uint64_t>(now), 2), now);
     const FilterStatus status = filter->Status();
-    EXPECT_EQ(status.past_generations, 2);
-    EXPECT_EQ(status.refresh_period, absl::Milliseconds(100));
-    EXPECT_EQ(status.bits_per_generation, 1000);
-    EXPECT_EQ(status.bits_per_id, 3);
+    EXPECT_EQ(status.shape.past_generations, 2);
+    EXPECT_EQ(status.shape.refresh_period, absl::Milliseconds(100));
+    EXPECT_EQ(status.shape.bits_per_generation, 1000);
+    EXPECT_EQ(status.shape.bits_per_id, 3);
     EXPECT_EQ(status.refreshes, now / 100 - 10);
     const int64_t oldest = std::max<int64_t>(1050, (now / 100 - 3) * 100);
     EXPECT_EQ(status.window, absl::Milliseconds(now - oldest));
@@ -320,8 +320,8 @@ TEST_F(PublishedFbfTest, MeasuredRateIsTheModelsWithSharedIntervalsAndAboveEquat
     }
     const FilterStatus status = filter->Status();
     ASSERT_EQ(status.ids, static_cast<int64_t>(kIds));
-    estimated += status.fpp_estimated / kFilters;
-    modelled += status.fpp_modelled / kFilters;
+    estimated += status.fpp.estimated / kFilters;
+    modelled += status.fpp.modelled / kFilters;
     measured += MeasuredFpp(*filter, 1'000'000, kProbes, seed + round) / kFilters;
   }
   std::vector<double> generation_fpp(kPast + 2, BloomFpp(2 * kIdsAnInterval, 100'000, 5));
@@ -371,7 +371,7 @@ TEST_F(PublishedFbfTest, MeasuredRateIsTheModelledOneUnderEvenAndUnevenLoads) {
     }
     constexpr uint64_t kProbes = 1'000'000;
     const double measured = MeasuredFpp(*filter, 1'000'000, kProbes, seed);
-    const double modelled = filter->Status().fpp_modelled;
+    const double modelled = filter->Status().fpp.modelled;
     const double chance =
         std::hypot(BinomialBound(modelled, kProbes), kSigmas * 0.003 * load.hashes * modelled);
     EXPECT_NEAR(measured, modelled, std::max(0.1 * modelled, chance)) << "LETHE_SEED=" << seed;
@@ -394,7 +394,7 @@ TEST_F(PublishedFbfTest, MeasuredRateIsTheEstimatedOne) {
       for (uint64_t i = 0; i < of_this; ++i) InsertOne(*filter, NumberedId(number++, seed), interval * 100);
     }
     constexpr uint64_t kProbes = 300'000;
-    const double estimated = filter->Status().fpp_estimated;
+    const double estimated = filter->Status().fpp.estimated;
     const double measured = MeasuredFpp(*filter, 1'000'000, kProbes, seed);
     EXPECT_NEAR(measured, estimated, BinomialBound(estimated, kProbes)) << "N=" << past << " k=" << hashes;
   }

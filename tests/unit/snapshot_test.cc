@@ -73,10 +73,10 @@ const SnapshotOrigin kOrigin = {.topic = "orders", .partition = 3, .id_fingerpri
 // Without what is modelled, which a compact filter takes from its lines when it is restored, and what is
 // estimated, which follows it between two samples.
 std::string Text(const FilterStatus& s) {
-  std::string text = absl::StrCat(s.past_generations, " ", absl::FormatDuration(s.refresh_period), " ",
-                                  s.bits_per_generation, " ", s.bits_per_id, " ", s.ids, " ",
+  std::string text = absl::StrCat(s.shape.past_generations, " ", absl::FormatDuration(s.shape.refresh_period),
+                                  " ", s.shape.bits_per_generation, " ", s.shape.bits_per_id, " ", s.ids, " ",
                                   absl::FormatDuration(s.window));
-  absl::StrAppend(&text, " ", s.fpp_target, " ", s.memory_bytes, " ", s.refreshes, " ", s.limit_hits, "\n");
+  absl::StrAppend(&text, " ", s.fpp.target, " ", s.memory_bytes, " ", s.refreshes, " ", s.limit_hits, "\n");
   for (const AdaptationStep& step : s.steps) {
     absl::StrAppend(&text, static_cast<int>(step.kind), " ", step.stream_time_ms, " ",
                     step.bits_per_generation, " ", step.reason, "\n");
@@ -242,12 +242,12 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
     const FilterStatus expected_figures = never_saved->Status().filter;
     for (const auto* each : {twin.get(), restored->partition.get()}) {
       const FilterStatus figures = each->Status().filter;
-      const double apart = 5 * (figures.fpp_estimated_deviation + expected_figures.fpp_estimated_deviation);
-      ASSERT_NEAR(figures.fpp_estimated, expected_figures.fpp_estimated,
-                  0.3 * expected_figures.fpp_estimated + apart);
+      const double apart = 5 * (figures.fpp.deviation + expected_figures.fpp.deviation);
+      ASSERT_NEAR(figures.fpp.estimated, expected_figures.fpp.estimated,
+                  0.3 * expected_figures.fpp.estimated + apart);
     }
-    const double modelled = never_saved->Status().filter.fpp_modelled;
-    ASSERT_NEAR(restored->partition->Status().filter.fpp_modelled, modelled, 0.3 * modelled);
+    const double modelled = never_saved->Status().filter.fpp.modelled;
+    ASSERT_NEAR(restored->partition->Status().filter.fpp.modelled, modelled, 0.3 * modelled);
     const auto bytes_without_audit = [](const DedupStage& of, const Partition& partition) {
       return of.memory().used_bytes() - partition.Status().audit.memory_bytes;
     };

@@ -351,11 +351,11 @@ TEST_P(StageTest, StatusIsThatOfAllShards) {
   EXPECT_TRUE(partition_->Judge(Events(0, 10'000), absl::MakeSpan(verdicts)).ok());
   const FilterStatus filter = partition_->Status().filter;
   EXPECT_EQ(filter.ids, 10'000);
-  EXPECT_EQ(filter.bits_per_generation, 100 * GetParam());
-  EXPECT_EQ(filter.bits_per_id, 3);
+  EXPECT_EQ(filter.shape.bits_per_generation, 100 * GetParam());
+  EXPECT_EQ(filter.shape.bits_per_id, 3);
   EXPECT_EQ(filter.memory_bytes, ExactFilter::kBytes * GetParam());
   EXPECT_EQ(filter.window, kHorizon);
-  EXPECT_DOUBLE_EQ(filter.fpp_target, 1e-6);
+  EXPECT_DOUBLE_EQ(filter.fpp.target, 1e-6);
 }
 
 // A stream that falls silent, or whose events have no ids any more, gives back what the horizon has passed.
@@ -394,9 +394,9 @@ TEST(StatusTest, TheEstimateFollowsTheIdsBetweenSamples) {
   const FilterStatus before = partition->Status().filter;
   judge_up_to(180'000);
   const FilterStatus after = partition->Status().filter;
-  ASSERT_GT(after.fpp_modelled, 1.1 * before.fpp_modelled);
-  EXPECT_GT(before.fpp_estimated, 0);
-  EXPECT_NEAR(after.fpp_estimated / before.fpp_estimated, after.fpp_modelled / before.fpp_modelled, 0.05);
+  ASSERT_GT(after.fpp.modelled, 1.1 * before.fpp.modelled);
+  EXPECT_GT(before.fpp.estimated, 0);
+  EXPECT_NEAR(after.fpp.estimated / before.fpp.estimated, after.fpp.modelled / before.fpp.modelled, 0.05);
 }
 
 TEST(CreateTest, RefusesOptionsThatCannotBeMet) {

@@ -200,7 +200,7 @@ class SlowlySampledFilter : public ExactFilter {
    public:
     explicit Slow(const std::atomic<int>* judged) : judged_(judged), end_(*judged + 100) {}
     bool Look() override { return *judged_ >= end_; }
-    void Describe(FilterStatus* status) const override { status->fpp_estimated = 0.5; }
+    void Describe(FilterStatus* status) const override { status->fpp.estimated = 0.5; }
 
    private:
     const std::atomic<int>* const judged_;
@@ -224,7 +224,7 @@ TEST(StatusTest, LooksAtTheFilterWhileOthersJudge) {
     }
   });
   // Would never end if events waited for it.
-  EXPECT_EQ(partition->Status().filter.fpp_estimated, 0.5);
+  EXPECT_EQ(partition->Status().filter.fpp.estimated, 0.5);
   done = true;
   judge.join();
 }
@@ -246,7 +246,7 @@ class CountedSamplesFilter : public ExactFilter {
   class One : public Sample {
    public:
     bool Look() override { return true; }
-    void Describe(FilterStatus* status) const override { status->fpp_estimated = 0.25; }
+    void Describe(FilterStatus* status) const override { status->fpp.estimated = 0.25; }
   };
   int* const samples_;
   int64_t* const lines_;
@@ -263,11 +263,11 @@ TEST(StatusTest, LooksAgainOnlyInAnotherEpochAndAtSoManyLinesInAll) {
         return std::make_unique<CountedSamplesFilter>(options, &samples, &lines);
       });
   auto partition = *stage->Open("p");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(partition->Status().filter.fpp_estimated, 0.25);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(partition->Status().filter.fpp.estimated, 0.25);
   EXPECT_EQ(samples, kShards);
   EXPECT_EQ(lines, EngineFilter::kSampledLines);
   ASSERT_TRUE(partition->AdvanceTo(kStart).ok());
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(partition->Status().filter.fpp_estimated, 0.25);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(partition->Status().filter.fpp.estimated, 0.25);
   EXPECT_EQ(samples, 2 * kShards);
 }
 

@@ -247,13 +247,9 @@ void Output::AwaitRoom() {
 
 absl::StatusOr<int32_t> Output::CountPartitions(int32_t flow) {
   if (producer_ == nullptr) return NoProducer();
-  int32_t least = INT32_MAX;
-  for (const std::string& topic : TopicsOfSamePartition(flows_.at(flow).options)) {
-    const auto count = kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs);
-    if (!count.ok()) return count;
-    least = std::min(least, *count);
-  }
-  return least;
+  return LeastPartitions(flows_.at(flow).options, [&](const std::string& topic) {
+    return kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs);
+  });
 }
 
 Failure Output::Poll() {

@@ -234,7 +234,7 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
                                       timeless_.count, timeless_.first)
                     : "")
       << absl::StreamFormat("  false-positive rate %.2g modelled now, target %.2g\n",
-                            status.filter.fpp_modelled, status.filter.fpp_target)
+                            status.filter.fpp.modelled, status.filter.fpp.target)
       << absl::StreamFormat("  memory %s of %s, %d ids\n", FormatBytes(memory.used_bytes()),
                             FormatBytes(memory.limit_bytes()), status.filter.ids);
   if (status.filter.limit_hits > 0) {
@@ -254,7 +254,7 @@ void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memor
              "17g,\"memory_bytes\":"
              "%d,\"memory_limit_bytes\":%d,\"ids\":%d,\"memory_limit_hits\":%d}\n",
              records_, status.unique, status.duplicates, missing_.count, malformed_.count, timeless_.count,
-             absl::ToDoubleSeconds(elapsed), status.filter.fpp_modelled, status.filter.fpp_target,
+             absl::ToDoubleSeconds(elapsed), status.filter.fpp.modelled, status.filter.fpp.target,
              memory.used_bytes(), memory.limit_bytes(), status.filter.ids, status.filter.limit_hits)
       << std::flush;
 }

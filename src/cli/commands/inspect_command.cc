@@ -35,7 +35,7 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
                             DurationText(filter.window))
       << absl::StreamFormat("holds        %d ids in %s\n", filter.ids, Mib(filter.memory_bytes))
       << absl::StreamFormat("FPP          %.3g modelled, %.3g estimated, standard deviation %.2g\n",
-                            filter.fpp_modelled, filter.fpp_estimated, filter.fpp_estimated_deviation)
+                            filter.fpp.modelled, filter.fpp.estimated, filter.fpp.deviation)
       << absl::StreamFormat("limit hits   %d\n", filter.limit_hits)
       << absl::StreamFormat("judged       %d unique, %d duplicates; %d replayed\n", partition.unique,
                             partition.duplicates, partition.replayed)
@@ -44,9 +44,10 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
                             partition.audit.copies);
   for (size_t i = 0; i < report.shards.size(); ++i) {
     const FilterStatus& shard = report.shards[i];
-    const bool has_future = std::ssize(shard.generations) > shard.past_generations + 1;
+    const bool has_future = std::ssize(shard.generations) > shard.shape.past_generations + 1;
     out << absl::StreamFormat("\nshard %d: %d bits per generation\n  %-11s %12s %20s %20s %7s\n", i,
-                              shard.bits_per_generation, "generation", "ids", "oldest", "newest", "fill");
+                              shard.shape.bits_per_generation, "generation", "ids", "oldest", "newest",
+                              "fill");
     for (size_t j = 0; j < shard.generations.size(); ++j) {
       const GenerationStatus& generation = shard.generations[j];
       const size_t present = has_future ? 1 : 0;
@@ -70,8 +71,8 @@ void WriteShardJson(const FilterStatus& shard, std::ostream& out) {
   out << absl::StreamFormat(
       "{\"ids\":%d,\"past_generations\":%d,\"bits_per_generation\":%d,\"memory_bytes\":%d,\"window_ms\":%s,"
       "\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,\"fpp_estimated_deviation\":%.17g,\"generations\":[",
-      shard.ids, shard.past_generations, shard.bits_per_generation, shard.memory_bytes,
-      Milliseconds(shard.window), shard.fpp_modelled, shard.fpp_estimated, shard.fpp_estimated_deviation);
+      shard.ids, shard.shape.past_generations, shard.shape.bits_per_generation, shard.memory_bytes,
+      Milliseconds(shard.window), shard.fpp.modelled, shard.fpp.estimated, shard.fpp.deviation);
   for (const GenerationStatus& generation : shard.generations) {
     out << absl::StreamFormat("%s{\"ids\":%d,\"oldest_ms\":%s,\"newest_ms\":%s,\"fill\":%.17g}",
                               &generation == shard.generations.data() ? "" : ",", generation.ids,
@@ -98,8 +99,8 @@ void WriteJson(const SnapshotReport& report, std::ostream& out) {
              JsonString(report.engine), Milliseconds(report.horizon), report.target_fpp,
              timed ? absl::StrCat(absl::ToUnixMillis(partition.stream_time)) : "null",
              Milliseconds(partition.filter.window), partition.filter.ids, partition.filter.memory_bytes,
-             partition.filter.fpp_modelled, partition.filter.fpp_estimated,
-             partition.filter.fpp_estimated_deviation, partition.filter.limit_hits)
+             partition.filter.fpp.modelled, partition.filter.fpp.estimated, partition.filter.fpp.deviation,
+             partition.filter.limit_hits)
       << absl::StreamFormat(
              "\"unique\":%d,\"duplicates\":%d,\"replayed\":%d,\"audit\":{\"fresh\":%d,"
              "\"false_drops\":%d,\"copies\":%d,\"missed\":%d},\"shards\":[",

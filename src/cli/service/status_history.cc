@@ -12,11 +12,11 @@ void StatusHistory::Add(const DaemonReport& report, absl::Time now) {
       present[{partition.topic, partition.partition}] = {.time = now,
                                                          .unique = partition.counts.unique,
                                                          .duplicate = partition.counts.duplicate,
-                                                         .fpp_estimated = filter.fpp_estimated,
+                                                         .fpp_estimated = filter.fpp.estimated,
                                                          .ids = filter.ids,
                                                          .memory_bytes = filter.memory_bytes,
-                                                         .past_generations = filter.past_generations,
-                                                         .refresh_period = filter.refresh_period};
+                                                         .past_generations = filter.shape.past_generations,
+                                                         .refresh_period = filter.shape.refresh_period};
     }
   }
   while (present.size() > kMostPartitions) present.erase(std::prev(present.end()));

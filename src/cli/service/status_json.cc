@@ -66,16 +66,16 @@ Json Steps(const FilterStatus& filter) {
 }
 
 Json FilterJson(const FilterStatus& filter, bool detailed) {
-  Json json = {{"past_generations", filter.past_generations},
-               {"refresh_period_seconds", Seconds(filter.refresh_period)},
-               {"generation_bits", filter.bits_per_generation},
-               {"id_bits", filter.bits_per_id},
+  Json json = {{"past_generations", filter.shape.past_generations},
+               {"refresh_period_seconds", Seconds(filter.shape.refresh_period)},
+               {"generation_bits", filter.shape.bits_per_generation},
+               {"id_bits", filter.shape.bits_per_id},
                {"ids", filter.ids},
                {"window_seconds", Seconds(filter.window)},
-               {"fpp_target", filter.fpp_target},
-               {"fpp_modelled", filter.fpp_modelled},
-               {"fpp_estimated", filter.fpp_estimated},
-               {"fpp_estimated_deviation", filter.fpp_estimated_deviation},
+               {"fpp_target", filter.fpp.target},
+               {"fpp_modelled", filter.fpp.modelled},
+               {"fpp_estimated", filter.fpp.estimated},
+               {"fpp_estimated_deviation", filter.fpp.deviation},
                {"memory_bytes", filter.memory_bytes},
                {"memory_above_need_bytes", filter.memory_above_need_bytes},
                {"refreshes", filter.refreshes},
@@ -270,7 +270,7 @@ std::map<absl::string_view, TopicSum> SumsOf(const DaemonReport& report) {
       }
       sum.lag += partition.log.lag();
       sum.counts += partition.counts;
-      sum.fpp_estimated = std::max(sum.fpp_estimated, filter.fpp_estimated);
+      sum.fpp_estimated = std::max(sum.fpp_estimated, filter.fpp.estimated);
       sum.ids += static_cast<int64_t>(filter.ids);
       sum.memory_bytes += static_cast<int64_t>(filter.memory_bytes);
     }

@@ -1,5 +1,8 @@
 #include "src/pipeline/options/stage_options.h"
 
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -130,6 +133,23 @@ std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
   }
   std::erase(topics, "");
   return topics;
+}
+
+absl::StatusOr<int32_t> LeastPartitions(
+    const DaemonOptions& options,
+    absl::FunctionRef<absl::StatusOr<int32_t>(const std::string& topic)> count) {
+  int32_t least = INT32_MAX;
+  const std::vector<std::string> same = TopicsOfSamePartition(options);
+  for (const std::string& topic : same) {
+    const auto counted = count(topic);
+    if (!counted.ok()) return counted;
+    least = std::min(least, *counted);
+  }
+  for (const std::string& topic : WrittenTopics(options)) {
+    if (absl::c_linear_search(same, topic)) continue;
+    if (const auto counted = count(topic); !counted.ok()) return counted;
+  }
+  return least;
 }
 
 int64_t LeastMemory(const DaemonOptions& options, int32_t partitions) {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "src/pipeline/options/options.h"
 
 namespace lethe {
@@ -45,6 +47,10 @@ std::vector<std::string> WrittenTopics(const DaemonOptions& options);
 // The topics whose records keep the partition of the input, here or in the next stage. A record whose
 // partition they lack must wait.
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options);
+// How many partitions all of these have, by `count`. Its error if it has one for any written topic: NotFound
+// for one that does not exist.
+absl::StatusOr<int32_t> LeastPartitions(
+    const DaemonOptions& options, absl::FunctionRef<absl::StatusOr<int32_t>(const std::string& topic)> count);
 
 // The memory limit that so many partitions of the input need on one instance, rounded up to KiB.
 int64_t LeastMemory(const DaemonOptions& options, int32_t partitions);

@@ -76,7 +76,9 @@ void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record
 Original RecordWriter::OriginalOf(const Task& task, const InputRecord& input) {
   headers_.clear();
   if (input.headers != nullptr) input.headers->AppendTo(headers_);
-  return lethe::OriginalOf(options_, {task.id().partition, input.offset}, headers_);
+  const RoutedFrom here = {task.id().partition, input.offset};
+  if (options_.routed_from.empty()) return {options_.input, here};
+  return lethe::OriginalOf(options_, here, headers_);
 }
 
 absl::Status RecordWriter::Copy(const InputRecord& input, Target::Kind to, int32_t partition,

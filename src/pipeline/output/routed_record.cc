@@ -55,13 +55,10 @@ std::optional<RoutedFrom> TakeRoutedFrom(bool is_merged, std::vector<HeaderView>
 }
 
 Original OriginalOf(const DaemonOptions& options, const RoutedFrom& here, std::vector<HeaderView>& headers) {
-  if (!options.routed_from.empty()) {
-    const bool is_merged = !options.merged.empty();
-    if (const auto from = TakeRoutedFrom(is_merged, headers)) {
-      return {is_merged ? from->topic : options.routed_from.front(), *from};
-    }
-  }
-  return {options.input, here};
+  const bool is_merged = !options.merged.empty();
+  const auto from = TakeRoutedFrom(is_merged, headers);
+  if (!from) return {options.input, here};
+  return {is_merged ? from->topic : options.routed_from.front(), *from};
 }
 
 }  // namespace lethe

@@ -34,7 +34,8 @@ std::vector<AddedHeader> RoutedFromHeaders(const RoutedFrom& from);
 // Removes these; nullopt, and removes nothing, if the last headers are others.
 std::optional<RoutedFrom> TakeRoutedFrom(bool is_merged, std::vector<HeaderView>& headers);
 
-// The record's place before routing, if it was routed. Removes the headers that have it.
+// The record's place before routing; its own if it was not routed. `options` have `routed_from`. Removes the
+// headers that have it.
 struct Original {
   absl::string_view topic;
   RoutedFrom place;

@@ -121,7 +121,7 @@ class Sink {
   // Bound of a batch of several records.
   virtual int64_t batch_bytes() const = 0;
   // Of a flow: the present number of partitions that all topics have in which records keep their partition.
-  // NotFound: a topic does not exist.
+  // NotFound: one of its topics does not exist.
   virtual absl::StatusOr<int32_t> CountPartitions(int32_t flow) = 0;
   // Of a flow's output.
   virtual absl::StatusOr<RecordRules> AskRules(int32_t flow) = 0;

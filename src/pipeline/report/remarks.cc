@@ -23,9 +23,9 @@ std::optional<std::string> MemoryRemark(const PartitionReport& partition) {
   const FilterStatus& filter = partition.filter.filter;
   if (filter.limit_hits == 0) return std::nullopt;
   const std::string where = absl::StrCat("the memory limit is reached: ", NameOf(partition));
-  if (filter.fpp_modelled > filter.fpp_target) {
+  if (filter.fpp.modelled > filter.fpp.target) {
     return absl::StrFormat("%s loses good events at a rate of %.2g, the target is %.2g; raise memory", where,
-                           filter.fpp_modelled, filter.fpp_target);
+                           filter.fpp.modelled, filter.fpp.target);
   }
   if (filter.window >= partition.horizon) return std::nullopt;
   return absl::StrCat(where, " covers ", DurationText(filter.window), " of the horizon of ",

@@ -258,8 +258,7 @@ void Task::SkipUnreadable(int64_t end) {
   points_->Note(next_, timed_records_, filter_->stream_time());
 }
 
-const Undeliverable* Task::UndeliverableAt(int64_t offset) const {
-  if (undeliverable_.empty()) return nullptr;
+const Undeliverable* Task::FindUndeliverable(int64_t offset) const {
   const auto known = undeliverable_.find(offset);
   return known == undeliverable_.end() ? nullptr : &known->second;
 }

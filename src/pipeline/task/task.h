@@ -208,7 +208,9 @@ class Task {
   const std::vector<CounterSums>& sums() const { return sums_; }
 
   // Records that topics refuse. Null if no topic is known to refuse the record.
-  const Undeliverable* UndeliverableAt(int64_t offset) const;
+  const Undeliverable* UndeliverableAt(int64_t offset) const {
+    return undeliverable_.empty() ? nullptr : FindUndeliverable(offset);
+  }
   void NoteUndeliverable(int64_t offset, Undeliverable why) { undeliverable_[offset] = std::move(why); }
   // The topic will refuse the record, which nothing is known of yet.
   void Foresee(int64_t offset, std::string why) {
@@ -257,6 +259,7 @@ class Task {
  private:
   friend class TaskPeer;  // sets what a test begins with
 
+  const Undeliverable* FindUndeliverable(int64_t offset) const;
   // After a restore: the filter knows all ids from the present stream time, or from an earlier one.
   void KnowsSinceStreamTime();
 

@@ -49,13 +49,13 @@ void Bloom::Clear() {
 FilterStatus Bloom::Status() const {
   const auto bits = static_cast<double>(bits_.bits());
   FilterStatus status;
-  status.bits_per_generation = bits_.bits();
-  status.bits_per_id = bits_.hashes();
+  status.shape.bits_per_generation = bits_.bits();
+  status.shape.bits_per_id = bits_.hashes();
   status.ids = ids_;
   status.window = clock_.SinceStart();
-  status.fpp_modelled = BloomFpp(static_cast<double>(ids_), bits, bits_.hashes());
-  status.fpp_estimated = std::pow(static_cast<double>(bits_set_) / bits, bits_.hashes());
-  status.fpp_target = target_fpp_;
+  status.fpp.modelled = BloomFpp(static_cast<double>(ids_), bits, bits_.hashes());
+  status.fpp.estimated = std::pow(static_cast<double>(bits_set_) / bits, bits_.hashes());
+  status.fpp.target = target_fpp_;
   status.memory_bytes = memory_.bytes();
   return status;
 }

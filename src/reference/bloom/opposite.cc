@@ -45,9 +45,9 @@ bool Opposite::TestAndInsertId(IdHash id) {
 FilterStatus Opposite::Status() const {
   FilterStatus status;
   status.ids = ids_.load(std::memory_order_relaxed);
-  status.fpp_modelled = std::ldexp(static_cast<double>(status.ids) / static_cast<double>(slot_count_), -64);
-  status.fpp_estimated = status.fpp_modelled;
-  status.fpp_target = target_fpp_;
+  status.fpp.modelled = std::ldexp(static_cast<double>(status.ids) / static_cast<double>(slot_count_), -64);
+  status.fpp.estimated = status.fpp.modelled;
+  status.fpp.target = target_fpp_;
   status.memory_bytes = memory_.bytes();
   status.limit_hits = displaced_.load(std::memory_order_relaxed);
   return status;

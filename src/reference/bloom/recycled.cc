@@ -16,7 +16,7 @@ void Recycled::AdvanceTo(int64_t stream_time_ms) {
 
 FilterStatus Recycled::Status() const {
   FilterStatus status = bloom_->Status();
-  status.refresh_period = absl::Milliseconds(clock_.interval_ms());
+  status.shape.refresh_period = absl::Milliseconds(clock_.interval_ms());
   status.window = clock_.Since(0);
   status.refreshes = refreshes_;
   return status;

@@ -253,10 +253,10 @@ double AdaptiveFbf::ModelledFpp() const {
 
 FilterStatus AdaptiveFbf::Status() const {
   FilterStatus status;
-  status.past_generations = policy_.past_generations();
-  status.refresh_period = absl::Milliseconds(policy_.refresh_period_ms());
-  status.bits_per_generation = bits_per_generation_;
-  status.bits_per_id = hashes_;
+  status.shape.past_generations = policy_.past_generations();
+  status.shape.refresh_period = absl::Milliseconds(policy_.refresh_period_ms());
+  status.shape.bits_per_generation = bits_per_generation_;
+  status.shape.bits_per_id = hashes_;
   std::vector<const BitArray*> arrays;
   for (const Generation& generation : generations_) {
     status.ids += generation.ids;
@@ -264,13 +264,13 @@ FilterStatus AdaptiveFbf::Status() const {
   }
   const int64_t since = forgotten_until_ms_ == kNoStreamTime ? first_ms_ : forgotten_until_ms_;
   if (since != kNoStreamTime) status.window = absl::Milliseconds(now_ms_ - since);
-  status.fpp_modelled = ModelledFpp();
+  status.fpp.modelled = ModelledFpp();
   const PublishedEstimate estimate = EstimatePublished(arrays);
   status.present_fill = estimate.present_fill;
-  status.fpp_estimated = estimate.fpp;
-  status.fpp_estimated_deviation = estimate.deviation;
-  status.fpp_at_interval_end = fpp_at_interval_end_;
-  status.fpp_target = options_.target_fpp;
+  status.fpp.estimated = estimate.fpp;
+  status.fpp.deviation = estimate.deviation;
+  status.fpp.at_interval_end = fpp_at_interval_end_;
+  status.fpp.target = options_.target_fpp;
   status.memory_bytes = memory_.bytes();
   status.refreshes = refreshes_;
   status.limit_hits = limit_hits_;

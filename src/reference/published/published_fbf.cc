@@ -114,20 +114,20 @@ double PublishedFbf::ModelledFpp() const {
 
 FilterStatus PublishedFbf::Status() const {
   FilterStatus status;
-  status.past_generations = options_.past_generations;
-  status.refresh_period = absl::Milliseconds(clock_.interval_ms());
-  status.bits_per_generation = options_.bits_per_generation;
-  status.bits_per_id = options_.hashes;
+  status.shape.past_generations = options_.past_generations;
+  status.shape.refresh_period = absl::Milliseconds(clock_.interval_ms());
+  status.shape.bits_per_generation = options_.bits_per_generation;
+  status.shape.bits_per_id = options_.hashes;
   for (const int64_t ids : interval_ids_) status.ids += ids;
   status.window = clock_.Since(options_.past_generations + 1);
-  status.fpp_modelled = ModelledFpp();
+  status.fpp.modelled = ModelledFpp();
   std::vector<const BitArray*> newest_first;
   for (size_t age = 0; age < generations_.size(); ++age) newest_first.push_back(&generations_[Slot(age)]);
   const PublishedEstimate estimate = EstimatePublished(newest_first);
   status.present_fill = estimate.present_fill;
-  status.fpp_estimated = estimate.fpp;
-  status.fpp_estimated_deviation = estimate.deviation;
-  status.fpp_target = options_.target_fpp;
+  status.fpp.estimated = estimate.fpp;
+  status.fpp.deviation = estimate.deviation;
+  status.fpp.target = options_.target_fpp;
   status.memory_bytes = memory_.bytes();
   status.refreshes = refreshes_;
   DescribeGenerations(&status);

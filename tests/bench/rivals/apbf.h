@@ -49,7 +49,7 @@ class Apbf final : public EachIdFilter<Apbf> {
 
   FilterStatus Status() const override {
     FilterStatus status = RingStatus(clock_, slices_ - k_, shifts_, memory_.bytes());
-    status.fpp_modelled = Rate();
+    status.fpp.modelled = Rate();
     return status;
   }
 

@@ -59,7 +59,7 @@ class CuckooEpochs final : public EachIdFilter<CuckooEpochs> {
 
   FilterStatus Status() const override {
     FilterStatus status = RingStatus(clock_, kEpochs, epoch_, memory_.bytes());
-    status.fpp_modelled = std::ldexp(2 * kSlots * kLoad, -fingerprint_bits_);
+    status.fpp.modelled = std::ldexp(2 * kSlots * kLoad, -fingerprint_bits_);
     return status;
   }
 

@@ -34,11 +34,11 @@ class FixedTable final : public EachIdFilter<FixedTable<Tag, Processor>> {
 
   FilterStatus Status() const override {
     FilterStatus status;
-    status.refresh_period = epochs_.RefreshPeriod();
+    status.shape.refresh_period = epochs_.RefreshPeriod();
     status.window = epochs_.Window();
     status.refreshes = epochs_.begun();
     status.memory_bytes = memory_.bytes();
-    status.fpp_modelled = static_cast<double>(epochs_.ids()) / static_cast<double>(lines_) *
+    status.fpp.modelled = static_cast<double>(epochs_.ids()) / static_cast<double>(lines_) *
                           Line::RateOfKnown(format_.known_bits());
     return status;
   }
