@@ -89,8 +89,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
   if (!list.ok()) return list.status();
   daemon->finder_.emplace(*std::move(list), daemon->judging_.flows,
                           [owner = daemon.get()](const DaemonOptions& topic, Topics found, bool is_logged) {
-                            return topic.routing ? owner->AddRouter(topic, std::move(found))
-                                                 : owner->AddFlow(topic, std::move(found), is_logged);
+                            return topic.half.routing ? owner->AddRouter(topic, std::move(found))
+                                                      : owner->AddFlow(topic, std::move(found), is_logged);
                           });
   return daemon;
 }
@@ -101,11 +101,11 @@ Daemon::~Daemon() {
 
 absl::Status Daemon::LockInstance() {
   std::vector<std::string> brokers =
-      absl::StrSplit(options_.brokers, absl::ByAnyChar(", "), absl::SkipEmpty());
+      absl::StrSplit(options_.process.brokers, absl::ByAnyChar(", "), absl::SkipEmpty());
   std::sort(brokers.begin(), brokers.end());  // in whatever order they are named, it is one cluster
   // A name in the abstract space of sockets is free again as soon as its process has ended, however it ended.
-  const std::string name =
-      absl::StrCat("lethe/", absl::StrJoin(brokers, ","), "/", options_.group, "/", options_.instance);
+  const std::string name = absl::StrCat("lethe/", absl::StrJoin(brokers, ","), "/", options_.process.group,
+                                        "/", options_.process.instance);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   // Longer names are replaced by their hash.
@@ -127,13 +127,13 @@ absl::Status Daemon::LockInstance() {
     spdlog::warn(
         "another user of this host holds the lock of group {}, instance {}; starting without it. If that is "
         "lethe, give each its own --instance: two processes with one instance fence each other",
-        options_.group, options_.instance);
+        options_.process.group, options_.process.instance);
     close(std::exchange(instance_lock_, -1));
     return absl::OkStatus();
   }
-  return absl::AlreadyExistsError(
-      absl::StrCat("another process of group ", options_.group, " runs as instance ", options_.instance,
-                   " on this host: two of one name would fence each other; give each its own --instance"));
+  return absl::AlreadyExistsError(absl::StrCat(
+      "another process of group ", options_.process.group, " runs as instance ", options_.process.instance,
+      " on this host: two of one name would fence each other; give each its own --instance"));
 }
 
 absl::Status Daemon::Run() {
@@ -153,7 +153,7 @@ absl::Status Daemon::Run() {
   // With exit_at_end a user waits for the end, so wait for a store that is away; else the next owner fills
   // it.
   const absl::Duration patience =
-      options_.exit_at_end && status.ok() ? absl::InfiniteDuration() : kStorePatience;
+      options_.process.exit_at_end && status.ok() ? absl::InfiniteDuration() : kStorePatience;
   for (TotalsFeed* feed : Feeds()) {
     feed->Finish(patience, [&] { return !is_hurried_ || patience < absl::InfiniteDuration(); });
   }
@@ -202,7 +202,7 @@ absl::Status Daemon::FindTopics() {
 absl::Status Daemon::InspectRouted() {
   for (int32_t number = 0; number < judging_.flows.size(); ++number) {
     Flow& flow = judging_.flows.at(number);
-    if (flow.options.routed_from.empty()) continue;
+    if (flow.options.half.routed_from.empty()) continue;
     auto topics = InspectTopics(flow.options, stop_);
     if (!topics.ok()) return topics.status();
     flow.SetTopics(*std::move(topics));
@@ -235,18 +235,18 @@ absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool i
   if (*store != nullptr) {
     if (snapshot_thread_ == nullptr) snapshot_thread_ = std::make_unique<SnapshotThread>();
     flow->snapshots = std::make_unique<Snapshots>(
-        *std::move(store), options.snapshots.every,
+        *std::move(store), options.process.snapshots.every,
         SnapshotWriting{.topic = options.input, .thread = snapshot_thread_.get()});
   }
   const auto level = is_logged ? spdlog::level::info : spdlog::level::debug;
   spdlog::log(level, "{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
-              options.input, flow->topics.partitions, options.output, options.group,
+              options.input, flow->topics.partitions, options.output, options.process.group,
               options.record.id.ToString(), DurationText(StatedHorizon(options)), options.stage.target_fpp);
   for (const std::string& warning : flow->topics.warnings)
     spdlog::log(is_logged ? spdlog::level::warn : spdlog::level::debug, "{}", warning);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!options.counters.empty()) {
-    watches_.push_back(std::make_unique<CounterWatch>(options.counters, options_.lanes));
+    watches_.push_back(std::make_unique<CounterWatch>(options.counters, options_.process.lanes));
     flow->counter_watch = watches_.back().get();
   }
   const Flow& added = judging_.flows.Add(std::move(flow));
@@ -265,7 +265,7 @@ void Daemon::Start(Stage& stage) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Shared shared = {stage.options, stage.flows, stage.kept, stage.claim, stage.ends};
-    for (int i = 0; i < options_.lanes; ++i) {
+    for (int i = 0; i < options_.process.lanes; ++i) {
       stage.lanes.push_back(std::make_unique<Lane>(shared, i, stop_));
     }
   }
@@ -291,7 +291,7 @@ absl::Status Daemon::RunToStop() {
         asked_soon_, stop_);
     Start(*routing_);
   }
-  if (routing_ && options_.exit_at_end) {
+  if (routing_ && options_.process.exit_at_end) {
     AwaitEnd(*routing_, problems);
     // The deduplicators end where the routers have come to.
     if (absl::Status inspected = InspectRouted(); !inspected.ok()) {
@@ -299,14 +299,14 @@ absl::Status Daemon::RunToStop() {
     }
   }
   Start(judging_);
-  if (options_.exit_at_end) {
+  if (options_.process.exit_at_end) {
     AwaitEnd(judging_, problems);
     if (trimmer_) trimmer_->Trim(judging_.flows, judging_.Reports());
     for (TotalsFeed* feed : Feeds()) feed->KeepOwned();
     stop_.Request();
   }
   absl::Time next_trim = SteadyNow() + kTrimEvery;
-  absl::Time next_ask = SteadyNow() + options_.stall_patience / kAsksInPatience;
+  absl::Time next_ask = SteadyNow() + options_.process.stall_patience / kAsksInPatience;
   bool is_answered = true;
   while (!stop_.WaitFor(finder_ ? kFindEvery : next_ask - SteadyNow())) {
     if (finder_ && is_answered && judging_.Connect().ok()) {
@@ -315,7 +315,8 @@ absl::Status Daemon::RunToStop() {
     }
     if (SteadyNow() < next_ask) continue;
     is_answered = AskEnds();
-    next_ask = SteadyNow() + (is_answered ? options_.stall_patience / kAsksInPatience : kAskAgainAfter);
+    next_ask =
+        SteadyNow() + (is_answered ? options_.process.stall_patience / kAsksInPatience : kAskAgainAfter);
     // The connections of IsHeldByThisUser() have served their purpose.
     for (int asked = 0; instance_lock_ >= 0 && (asked = accept(instance_lock_, nullptr, nullptr)) >= 0;) {
       close(asked);
@@ -376,15 +377,15 @@ bool Daemon::AskEnds() {
     is_answered = is_answered && asked.ok();
     const std::lock_guard<std::mutex> lock(mutex_);
     if (asked.ok()) {
-      if (!stage->unanswered.ok()) spdlog::info("the brokers at {} answer again", options_.brokers);
+      if (!stage->unanswered.ok()) spdlog::info("the brokers at {} answer again", options_.process.brokers);
       stage->unanswered = absl::OkStatus();
       stage->unanswered_since = absl::InfiniteFuture();
     } else if (stage->unanswered_since == absl::InfiniteFuture()) {
       stage->unanswered_since = SteadyNow();  // once may be an election
     } else {
       if (stage->unanswered.ok()) {
-        spdlog::warn("the brokers at {} do not answer, and lethe waits for them: {}", options_.brokers,
-                     std::string(asked.message()));
+        spdlog::warn("the brokers at {} do not answer, and lethe waits for them: {}",
+                     options_.process.brokers, std::string(asked.message()));
       }
       stage->unanswered = asked;
     }
@@ -395,7 +396,7 @@ bool Daemon::AskEnds() {
 absl::Status Daemon::Stage::Connect() {
   if (asking != nullptr) return absl::OkStatus();
   DaemonOptions readable = options;
-  readable.routed_from.clear();  // committed by routers and others alike
+  readable.half.routed_from.clear();  // committed by routers and others alike
   auto client = MakeAskingClient(readable, met);
   if (!client.ok()) return client.status();
   asking = *std::move(client);
@@ -455,16 +456,16 @@ CountersView Daemon::Counters(size_t top, const std::optional<std::string>& topi
 
 DaemonReport Daemon::Report() const {
   DaemonReport report;
-  report.brokers = options_.brokers;
+  report.brokers = options_.process.brokers;
   report.first = {judging_.options.input,
                   options_.output,
                   EngineName(options_.engine()),
                   options_.stage.horizon,
                   options_.stage.target_fpp,
                   /*problem=*/"",
-                  judging_.options.routed_from};
-  report.group = options_.group;
-  report.instance = options_.instance;
+                  judging_.options.half.routed_from};
+  report.group = options_.process.group;
+  report.instance = options_.process.instance;
   report.memory_used_bytes = memory_->memory().used_bytes();
   report.memory_limit_bytes = memory_->memory().limit_bytes();
   if (options_.record.schemas != nullptr) report.schemas = options_.record.schemas->figures();
@@ -478,7 +479,7 @@ DaemonReport Daemon::Report() const {
     if (!finder_) continue;
     report.topics.push_back({options.input, options.output, EngineName(options.engine()),
                              StatedHorizon(options), options.stage.target_fpp, /*problem=*/"",
-                             options.routed_from});
+                             options.half.routed_from});
   }
   if (!finder_) {
     report.topics = {report.first};
@@ -498,7 +499,7 @@ DaemonReport Daemon::Report() const {
   }
   if (report.lanes.empty()) {
     reasons.push_back(report.routing_lanes.empty()
-                          ? absl::StrCat("waiting for the brokers at ", options_.brokers)
+                          ? absl::StrCat("waiting for the brokers at ", options_.process.brokers)
                           : "the inputs are routed to their ends first");
   }
   AddReasons(judging_, report.lanes, reasons, problems);
@@ -508,12 +509,12 @@ DaemonReport Daemon::Report() const {
 
 void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
                         std::vector<std::string>& reasons, std::vector<TopicProblem>& problems) {
-  const char* what = stage.options.routing ? "routing lane " : "lane ";
+  const char* what = stage.options.half.routing ? "routing lane " : "lane ";
   // Failures first: a restore ends by itself.
   for (TopicProblem& problem : Problems(lanes)) problems.push_back(std::move(problem));
   if (!stage.unanswered.ok()) {
     reasons.push_back(absl::StrCat(
-        "the brokers at ", stage.options.brokers, " have not answered for ",
+        "the brokers at ", stage.options.process.brokers, " have not answered for ",
         absl::FormatDuration(absl::Trunc(SteadyNow() - stage.unanswered_since, absl::Seconds(1))), ": ",
         stage.unanswered.message()));
   }
@@ -522,7 +523,7 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
   std::map<size_t, int> more;               // by that place
   for (const LaneReport& lane : lanes) {
     // A routed topic that is not there is told by itself.
-    const bool has_nothing = stage.options.routing && stage.flows.size() == 0;
+    const bool has_nothing = stage.options.half.routing && stage.flows.size() == 0;
     if (!lane.member.joined && !has_nothing) {
       std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
       if (lane.member.session_timeout > absl::ZeroDuration()) {  // it has asked to join

@@ -17,7 +17,7 @@ constexpr int kUnreadableTimes = 3;
 constexpr int64_t kCarefulOffsets = 100'000;
 
 std::unique_ptr<Judge> MakeJudge(const Workplace& place) {
-  if (place.options().routing) return std::make_unique<Router>(place.state.clock);
+  if (place.options().half.routing) return std::make_unique<Router>(place.state.clock);
   return std::make_unique<Judge>(place.state.clock);
 }
 
@@ -244,7 +244,7 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   const bool is_replay = task.phase() == Phase::kRestoring;
   // What was committed is judged; but the filter will lack the ids of the batch, so copies of them may pass.
   const DaemonOptions& options = task.flow()->options;
-  const bool stops = is_replay ? options.on_short_history == OnShortHistory::kFail
+  const bool stops = is_replay ? options.policies.on_short_history == OnShortHistory::kFail
                                : options.policies.on_unreadable == Action::kFail;
   if (!stops) {
     task.SearchEnd(base, why);

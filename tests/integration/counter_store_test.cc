@@ -304,9 +304,9 @@ class StoreOfAnother : public CounterStore {
 
 TEST(CounterStoreTest, APositionThatIsNewerThanTheKnownEndIsNoAlarm) {
   DaemonOptions options;
-  options.brokers = SharedBroker().bootstrap();
+  options.process.brokers = SharedBroker().bootstrap();
   options.input = UniqueName("input");
-  options.group = UniqueName("group");
+  options.process.group = UniqueName("group");
   CounterOptions counter;
   counter.name = "likes";
   counter.output = UniqueName("totals");

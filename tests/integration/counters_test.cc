@@ -527,9 +527,9 @@ TEST(CountersTest, TheCommandRejectsATopicWithoutCounters) {
 // A broker learns of a topic some moments after the controller has made it.
 TEST(CountersTest, ATopicOfTotalsThatNoBrokerKnowsYetIsAskedForAgain) {
   DaemonOptions options;
-  options.brokers = SharedBroker().bootstrap();
+  options.process.brokers = SharedBroker().bootstrap();
   options.input = NewTopic("counted", 1);
-  options.group = options.input;
+  options.process.group = options.input;
   CounterOptions& counter = options.counters.emplace_back();
   counter.name = "likes";
   counter.mode = CounterMode::kTotal;

@@ -32,15 +32,15 @@ class ImpatientDaemon {
  public:
   explicit ImpatientDaemon(const Flow& flow, std::vector<Property> properties = {}) {
     DaemonOptions options;
-    options.brokers = SharedBroker().bootstrap();
+    options.process.brokers = SharedBroker().bootstrap();
     options.input = flow.input();
     options.output = flow.output();
-    options.group = flow.group();
-    options.instance = flow.group();
+    options.process.group = flow.group();
+    options.process.instance = flow.group();
     options.record.id = *IdSpec::Parse("json:/id");
     options.stage.memory_limit_bytes = 1 << 20;
-    options.stall_patience = absl::Seconds(1);
-    options.properties = std::move(properties);
+    options.process.stall_patience = absl::Seconds(1);
+    options.process.properties = std::move(properties);
     daemon_ = kafka::Daemon::Create(options).value();
     thread_ = std::thread([this] { status_ = daemon_->Run(); });
   }

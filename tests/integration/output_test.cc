@@ -27,10 +27,10 @@ using test::SharedClient;
 class OutputTest : public testing::Test {
  protected:
   OutputTest() {
-    options_.brokers = wire_.bootstrap;
+    options_.process.brokers = wire_.bootstrap;
     options_.output = test::UniqueName("output");
-    options_.group = options_.output + "-group";
-    options_.instance = "test";
+    options_.process.group = options_.output + "-group";
+    options_.process.instance = "test";
     options_.input = test::UniqueName("input");
     flows_.Add(std::make_unique<Flow>(options_, nullptr));
     EXPECT_TRUE(consumer_.Open().ok());
@@ -78,12 +78,12 @@ class OutputTest : public testing::Test {
     ASSERT_TRUE(output_.Begin().ok());
     ASSERT_TRUE(Produce("first").ok());
     ASSERT_TRUE(test::TransactionalProducer::Start(test::SharedBroker().bootstrap(),
-                                                   absl::StrCat(options_.group, "/test/0"))
+                                                   absl::StrCat(options_.process.group, "/test/0"))
                     .ok());
   }
   // No producer can be made from then on.
   void TakeTheKeyAway() {
-    options_.properties = {{"ssl.key.location", "/nowhere/client.key"}, {"security.protocol", "ssl"}};
+    options_.process.properties = {{"ssl.key.location", "/nowhere/client.key"}, {"security.protocol", "ssl"}};
   }
 
   void CommitsTheNext() {
@@ -143,7 +143,7 @@ TEST_F(OutputTest, ARefusalAmongUnacknowledgedRecordsLosesNothingOfTheNextTransa
                   .CreateTopic(options_.output, 2, {{"message.timestamp.difference.max.ms", "3600000"}})
                   .ok());
   // So that the client does not send it again before the abort.
-  options_.properties = {{"retry.backoff.ms", "5000"}};
+  options_.process.properties = {{"retry.backoff.ms", "5000"}};
   BeginWithALostReply();
   wire_.proxy.SetLosingReplies(false);
   wire_.proxy.Cut();
@@ -192,7 +192,7 @@ TEST_F(OutputTest, ATransactionThatCannotBeginSaysWhyThereIsNoOtherProducer) {
 
 // Without transactions what was given up may be there: it is written again, and nothing is lost for it.
 TEST_F(OutputTest, AtLeastOnceDroppingUnacknowledgedRecordsLosesNoLaterOne) {
-  options_.delivery = Delivery::kAtLeastOnce;
+  options_.process.delivery = Delivery::kAtLeastOnce;
   Output output(options_, flows_, state_, consumer_);
   ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
   ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
@@ -232,9 +232,9 @@ TEST(OffsetsTest, OfThousandsOfPartitionsAreMoreThanOneBatch) {
   ASSERT_TRUE(client.ok()) << client.status();
   ASSERT_TRUE((*client)->CreateTopic("input", kPartitions).ok());
   DaemonOptions options;
-  options.brokers = (*broker)->bootstrap();
-  options.group = "group";
-  options.instance = "test";
+  options.process.brokers = (*broker)->bootstrap();
+  options.process.group = "group";
+  options.process.instance = "test";
   options.input = "input";
   options.output = "output";
   Flows flows;
@@ -263,7 +263,7 @@ TEST(TopicsTest, AreNotMadeByWritingToThem) {
   const auto broker = test::KafkaBroker::Start(broker_options);
   ASSERT_TRUE(broker.ok()) << broker.status();
   DaemonOptions options;
-  options.brokers = (*broker)->bootstrap();
+  options.process.brokers = (*broker)->bootstrap();
   const auto producer = BaseConfig(options).Set("message.timeout.ms", "3000").MakeProducer();
   ASSERT_TRUE(producer.ok()) << producer.status();
   ASSERT_EQ(rd_kafka_producev(producer->get(), RD_KAFKA_V_TOPIC("nowhere"), RD_KAFKA_V_VALUE(nullptr, 0),

@@ -269,16 +269,16 @@ TEST_F(SnapshotsInTopicTest, LeftoversOfAKilledProcessAreDeletedByTheNextOwner) 
 class SnapshotTopicStoreTest : public testing::Test {
  protected:
   SnapshotTopicStoreTest() {
-    options_.brokers = SharedBroker().bootstrap();
+    options_.process.brokers = SharedBroker().bootstrap();
     options_.input = UniqueName("input");
-    options_.group = options_.input + "-group";
+    options_.process.group = options_.input + "-group";
     options_.record.id = *IdSpec::Parse("json:/id");
     options_.stage.horizon = absl::Hours(1);
-    options_.snapshots.topic = options_.input + "-snapshots";
+    options_.process.snapshots.topic = options_.input + "-snapshots";
   }
   void SetUp() override {
     ASSERT_TRUE(
-        SharedClient().CreateTopic(options_.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
+        SharedClient().CreateTopic(options_.process.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
     stage_ = DedupStage::Create(options_.stage).value();
     filter_ = stage_->Open("orders-0").value();
   }
@@ -303,22 +303,22 @@ TEST_F(SnapshotTopicStoreTest, NothingStaysOfAnAbandonedOne) {
   const SnapshotId whole = SnapshotId::New(1, absl::Now());
   int asked = 0;
   ASSERT_TRUE(store->Write(0, whole, *Image(whole), [&] { return ++asked > 0; }).ok());
-  const size_t keys = KeysOf(options_.snapshots.topic).size();
+  const size_t keys = KeysOf(options_.process.snapshots.topic).size();
   ASSERT_GT(keys, 3u) << "too small for this test";
   for (const int most : {0, 1, asked - static_cast<int>(keys) + 2, asked - 2, asked - 1}) {
     const SnapshotId id = SnapshotId::New(2, absl::Now());
     int left = most;
     const absl::Status written = store->Write(0, id, *Image(id), [&] { return --left >= 0; });
     EXPECT_EQ(written.code(), absl::StatusCode::kCancelled) << written;
-    EXPECT_FALSE(AnyIsOf(KeysOf(options_.snapshots.topic), id.ToString())) << most << " of " << asked;
+    EXPECT_FALSE(AnyIsOf(KeysOf(options_.process.snapshots.topic), id.ToString())) << most << " of " << asked;
   }
   // The producer is as good as before.
   ASSERT_TRUE(store->Restore(0, whole, *stage_, [] { return true; }).ok());
   const SnapshotId next = SnapshotId::New(3, absl::Now());
   ASSERT_TRUE(store->Write(0, next, *Image(next), [] { return true; }).ok());
   ASSERT_TRUE(store->DropOlder(0, next, whole, false).ok());
-  EXPECT_EQ(KeysOf(options_.snapshots.topic).size(), keys);
-  EXPECT_TRUE(AnyIsOf(KeysOf(options_.snapshots.topic), next.ToString()));
+  EXPECT_EQ(KeysOf(options_.process.snapshots.topic).size(), keys);
+  EXPECT_TRUE(AnyIsOf(KeysOf(options_.process.snapshots.topic), next.ToString()));
 }
 
 // It reads what an earlier owner has left, which may be much.
@@ -330,9 +330,9 @@ TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
   record.timestamp_ms = absl::ToUnixMillis(others.time());
   record.partition = 0;
   for (int i = 0; i < 150; ++i) {
-    ASSERT_TRUE(SharedClient().Produce(options_.snapshots.topic, {&record, 1}).ok());
+    ASSERT_TRUE(SharedClient().Produce(options_.process.snapshots.topic, {&record, 1}).ok());
   }
-  options_.properties = {{"queued.min.messages", "1"}, {"fetch.message.max.bytes", "3000"}};
+  options_.process.properties = {{"queued.min.messages", "1"}, {"fetch.message.max.bytes", "3000"}};
   kafka::SnapshotProducer store_producer;
   const auto store = kafka::OpenSnapshotTopic(options_, store_producer).value();
   const SnapshotId own = SnapshotId::New(2, absl::Now() + absl::Seconds(1));

@@ -468,13 +468,13 @@ TEST(SnapshotTopicTest, Rule17ASnapshotBehindAnOpenTransactionIsRead) {
 // owner has named, even if it has come to know of that.
 TEST(SnapshotTopicTest, Rule15SnapshotsOfALaterOwnerStay) {
   DaemonOptions options;
-  options.brokers = SharedBroker().bootstrap();
+  options.process.brokers = SharedBroker().bootstrap();
   options.input = UniqueName("input");
-  options.group = options.input + "-group";
+  options.process.group = options.input + "-group";
   options.record.id = *IdSpec::Parse("json:/id");
   options.stage.horizon = absl::Hours(1);
-  options.snapshots.topic = options.input + "-snapshots";
-  ASSERT_TRUE(SharedClient().CreateTopic(options.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
+  options.process.snapshots.topic = options.input + "-snapshots";
+  ASSERT_TRUE(SharedClient().CreateTopic(options.process.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
   const auto stage = DedupStage::Create(options.stage).value();
   const auto filter = stage->Open("orders-0").value();
   kafka::SnapshotProducer former_producer;
@@ -495,7 +495,7 @@ TEST(SnapshotTopicTest, Rule15SnapshotsOfALaterOwnerStay) {
   const auto is_there = [&](SnapshotId id) {
     const std::string manifest = absl::StrCat("/", id.ToString(), "/manifest");
     const std::vector<Record> records =
-        SharedClient().ReadAll(options.snapshots.topic, Isolation::kReadUncommitted).value();
+        SharedClient().ReadAll(options.process.snapshots.topic, Isolation::kReadUncommitted).value();
     bool there = false;
     for (const Record& record : records) {
       if (absl::EndsWith(*record.key, manifest)) there = record.value.has_value();

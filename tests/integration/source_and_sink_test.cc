@@ -19,11 +19,11 @@ namespace {
 class OnBroker {
  public:
   OnBroker() {
-    options_.brokers = SharedBroker().bootstrap();
+    options_.process.brokers = SharedBroker().bootstrap();
     options_.input = UniqueName("input");
     options_.output = UniqueName("output");
-    options_.group = UniqueName("group");
-    options_.instance = "test";
+    options_.process.group = UniqueName("group");
+    options_.process.instance = "test";
     for (const std::string& topic : {options_.input, options_.output}) {
       EXPECT_TRUE(SharedClient().CreateTopic(topic, 1, {{"retention.ms", "-1"}}).ok());
     }
@@ -43,7 +43,7 @@ class OnBroker {
     EXPECT_TRUE(SharedClient().Produce(options_.input, {record}).ok());
   }
   void AppendAborted(const std::string& value) {
-    auto producer = TransactionalProducer::Start(options_.brokers, UniqueName("aborted")).value();
+    auto producer = TransactionalProducer::Start(options_.process.brokers, UniqueName("aborted")).value();
     Record record;
     record.value = value;
     record.partition = 0;
@@ -151,14 +151,14 @@ class GroupOnBroker {
   static constexpr bool kIsCooperative = is_cooperative;
 
   GroupOnBroker() {
-    options_.brokers = SharedBroker().bootstrap();
+    options_.process.brokers = SharedBroker().bootstrap();
     options_.input = UniqueName("input");
     options_.output = UniqueName("output");
-    options_.group = UniqueName("group");
-    options_.instance = "test";
-    options_.assignment = is_cooperative ? Assignment::kCooperative : Assignment::kEager;
+    options_.process.group = UniqueName("group");
+    options_.process.instance = "test";
+    options_.process.assignment = is_cooperative ? Assignment::kCooperative : Assignment::kEager;
     // The least that a broker takes.
-    options_.properties = {
+    options_.process.properties = {
         {"session.timeout.ms", "6000"}, {"max.poll.interval.ms", "6000"}, {"heartbeat.interval.ms", "500"}};
     for (const std::string& topic : {options_.input, options_.output}) {
       EXPECT_TRUE(SharedClient().CreateTopic(topic, 2, {{"retention.ms", "-1"}}).ok());

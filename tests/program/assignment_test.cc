@@ -32,7 +32,7 @@ absl::Time At(double hours) { return absl::FromUnixMillis(1'700'000'000'000) + h
 DaemonOptions Options() {
   DaemonOptions options;
   options.input = "orders";
-  options.group = "lethe-orders";
+  options.process.group = "lethe-orders";
   options.record.id = *IdSpec::Parse("json:/id");
   options.stage.horizon = kHorizon;
   return options;
@@ -93,7 +93,7 @@ TEST_F(AssignmentTest, WithoutACommitItBeginsWhereTheOptionsSay) {
   EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kAdded))->next(), 100);
   EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kRecreated))->next(), 100);
   // What was routed, and not judged, is lost.
-  options_.routed_from = {"west", "east"};
+  options_.half.routed_from = {"west", "east"};
   const auto routed = Prepare(-1, "", {0, 0}, Uncommitted::kRecreated);
   EXPECT_EQ((*routed)->phase(), Phase::kFailed);
   EXPECT_TRUE(
@@ -441,7 +441,7 @@ class SnapshotAssignmentTest : public AssignmentTest {
   void SetUp() override {
     std::string pattern = std::filesystem::temp_directory_path() / "lethe-assignment-XXXXXX";
     folder_ = mkdtemp(pattern.data());
-    options_.snapshots.folder = folder_;
+    options_.process.snapshots.folder = folder_;
     auto store = kafka::OpenSnapshotFolder(options_);
     ASSERT_TRUE(store.ok()) << store.status();
     snapshots_ = std::make_unique<Snapshots>(*std::move(store), absl::Minutes(5));
@@ -584,7 +584,7 @@ TEST_F(SnapshotAssignmentTest, WhatCountsStaysAlone) {
 }
 
 TEST_F(AssignmentTest, ShortHistoryFailsThePartitionWhereTheUserSaysSo) {
-  options_.on_short_history = OnShortHistory::kFail;
+  options_.policies.on_short_history = OnShortHistory::kFail;
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {401, 2000});
   EXPECT_EQ((*owned)->phase(), Phase::kFailed);
   EXPECT_TRUE(absl::StrContains((*owned)->problem(), "on_short_history")) << (*owned)->problem();
@@ -626,7 +626,7 @@ TEST_F(AssignmentTest, ShortHistoryFailsWhateverItCameFromWhereTheUserSaysSo) {
   CommitMetadata past = carried;
   past.covered_since = At(2);
   for (const OnShortHistory policy : {OnShortHistory::kContinue, OnShortHistory::kFail}) {
-    options_.on_short_history = policy;
+    options_.policies.on_short_history = policy;
     const Phase phase = policy == OnShortHistory::kFail ? Phase::kFailed : Phase::kRestoring;
     options_.stage.horizon = kHorizon;
     const auto told = *Prepare(1000, carried.ToString(), {0, 2000});
@@ -682,7 +682,7 @@ TEST_F(AssignmentTest, StreamTimesOfTheFutureAreNotBelieved) {
   // One that is believed bounds the replay.
   EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000}))->time_at_committed(), At(3));
   // By policy the partition stops, as with any short history.
-  options_.on_short_history = OnShortHistory::kFail;
+  options_.policies.on_short_history = OnShortHistory::kFail;
   EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), far).ToString(), {0, 2000}))->phase(), Phase::kFailed);
 }
 
@@ -697,9 +697,9 @@ TEST_F(AssignmentTest, ASnapshotOfATimeThatIsNotBelievedIsNotUsed) {
 
 // What is only copied to be judged is not remembered.
 TEST_F(AssignmentTest, RoutingNeedsNoHistory) {
-  options_.routing.emplace();
+  options_.half.routing.emplace();
   options_.scope = Scope::kTopic;
-  options_.on_short_history = OnShortHistory::kFail;
+  options_.policies.on_short_history = OnShortHistory::kFail;
   CommitMetadata story = Story(0, 400, At(2), At(3));
   story.id_fingerprint = IdFingerprint(options_, kPartitions);
   auto owned = *Prepare(1000, story.ToString(), {401, 2000});
@@ -718,7 +718,7 @@ TEST_F(SnapshotAssignmentTest, OneOfAShortHistoryIsUsedUnlessTheUserSaysNo) {
   const std::string story = Naming(0, 400).ToString();
   EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->covered_since(), At(2.5));
   EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->phase(), Phase::kChecking);
-  options_.on_short_history = OnShortHistory::kFail;
+  options_.policies.on_short_history = OnShortHistory::kFail;
   EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->phase(), Phase::kFailed);
 }
 
@@ -779,7 +779,7 @@ TEST_F(AssignmentTest, GrowthIsNotedWhileAPartitionIsOwned) {
 }
 
 TEST_F(AssignmentTest, UnreadDeletedRecordsArePassedOverWhereTheUserSaysSo) {
-  options_.on_unread_deleted = OnUnreadDeleted::kContinue;
+  options_.policies.on_unread_deleted = OnUnreadDeleted::kContinue;
   const std::string story = Story(0, 400, At(2), At(3)).ToString();
   for (const bool kept : {false, true}) {
     if (kept) kept_.Put(Kept(900), SteadyNow());

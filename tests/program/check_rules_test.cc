@@ -30,7 +30,7 @@ using Severity = Finding::Severity;
 
 DaemonOptions Options() {
   DaemonOptions options;
-  options.brokers = "b:9092";
+  options.process.brokers = "b:9092";
   options.input = "in";
   options.output = "out";
   options.record.id = *IdSpec::Parse("json:/id");
@@ -132,7 +132,7 @@ TEST(TopicRules, ACopiedInputNeedNotBeKept) {
   options.scope = Scope::kTopic;
   AllTopics topics = {Topic("in", {{"retention.ms", "1000"}}), Topic("out")};
   EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
-  options.routed_from = {"in"};
+  options.half.routed_from = {"in"};
   topics.origin = topics.input;
   topics.input = Topic("copy", {{"retention.ms", "-1"}, {"max.message.bytes", "1048844"}});
   topics.input.partitions = 8;
@@ -376,7 +376,7 @@ TEST(LogRules, RecordsThatWereDeletedUnreadAreAnError) {
     return severity;
   };
   EXPECT_EQ(worst(), Finding::Severity::kError);
-  options.on_unread_deleted = OnUnreadDeleted::kContinue;
+  options.policies.on_unread_deleted = OnUnreadDeleted::kContinue;
   EXPECT_EQ(worst(), Finding::Severity::kWarning);
   sample.partitions[0].unread_from = -1;
   EXPECT_EQ(worst(), Finding::Severity::kOk);
@@ -583,13 +583,13 @@ TEST(Findings, FitATerminalAndCommandsStayWhole) {
 
 TEST(Check, WhatTheClientsOfRunRefuseIsAnErrorBeforeABrokerIsAsked) {
   DaemonOptions options = Options();
-  options.brokers = "127.0.0.1:1";
-  options.group = "g";
-  options.delivery = Delivery::kAtLeastOnce;
+  options.process.brokers = "127.0.0.1:1";
+  options.process.group = "g";
+  options.process.delivery = Delivery::kAtLeastOnce;
   for (const Property& property : {Property("max.in.flight.requests.per.connection", "10"),
                                    {"session.timeout.ms", "400000"},
                                    {"no.such.property", "1"}}) {
-    options.properties = {property};
+    options.process.properties = {property};
     EXPECT_EQ(Wrong(Check(options)), "error configuration;") << property.first;
   }
 }
@@ -614,10 +614,10 @@ class AsNobody {
 
 Severity OfMachine(const std::string& folder, const std::string& http) {
   RunConfig config;
-  config.daemon.snapshots.folder = folder;
+  config.daemon.process.snapshots.folder = folder;
   config.http = http;
-  config.daemon.group = "g";
-  config.daemon.instance = "i";
+  config.daemon.process.group = "g";
+  config.daemon.process.instance = "i";
   const std::vector<Finding> findings = CheckMachine(config);
   EXPECT_EQ(findings.size(), 1u);
   return findings.empty() ? Severity::kWarning : findings.front().severity;

@@ -203,8 +203,8 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   ASSERT_TRUE(run_.has_value());
   EXPECT_EQ(run_->daemon.output, "out");
   EXPECT_EQ(run_->daemon.stage.horizon, absl::Hours(2));
-  EXPECT_EQ(run_->daemon.properties, (std::vector<Property>{{"retries", "1"}, {"client.rack", "2"}}));
-  EXPECT_TRUE(run_->daemon.exit_at_end);
+  EXPECT_EQ(run_->daemon.process.properties, (std::vector<Property>{{"retries", "1"}, {"client.rack", "2"}}));
+  EXPECT_TRUE(run_->daemon.process.exit_at_end);
 
   EXPECT_EQ(Run({"filter", "--id", "json:/id", "--horizon", "1h", "--fpp", "1e-4", "--memory", "64MiB",
                  "--on-duplicate", "tag", "--time", "json:/at", "--summary", "json"}),
@@ -342,7 +342,7 @@ TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
   std::ofstream(path) << "brokers: b\ninput: in\noutput: out\nid: key\nlanes: 2\nhttp: off\n";
   EXPECT_EQ(Run({"run", "--config", path, "--lanes", "3"}), 17);
   ASSERT_TRUE(run_.has_value());
-  EXPECT_EQ(run_->daemon.lanes, 3);
+  EXPECT_EQ(run_->daemon.process.lanes, 3);
   EXPECT_EQ(run_->http, "off");
   std::filesystem::remove(path);
   EXPECT_EQ(Run({"run", "--config", path}), kExitUsage);
@@ -354,7 +354,7 @@ TEST_F(CommandLineTest, CheckTakesWhatRunTakesAndHearsOfAWrongConfiguration) {
                  "retries=1", "--format", "json"}),
             23);
   ASSERT_TRUE(checked_.has_value() && checked_->ok());
-  EXPECT_EQ((*checked_)->daemon.properties, (std::vector<Property>{{"retries", "1"}}));
+  EXPECT_EQ((*checked_)->daemon.process.properties, (std::vector<Property>{{"retries", "1"}}));
   EXPECT_EQ(check_->format, ReportFormat::kJson);
   EXPECT_EQ(Run({"check", "--brokers", "b"}), 23);
   EXPECT_FALSE(checked_->ok());

@@ -303,29 +303,29 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   const absl::StatusOr<RunConfig> config = FromFile(kRequired);
   ASSERT_TRUE(config.ok()) << config.status();
   const DaemonOptions& daemon = config->daemon;
-  EXPECT_EQ(daemon.brokers, "b:9092");
+  EXPECT_EQ(daemon.process.brokers, "b:9092");
   EXPECT_EQ(daemon.input, "in");
   EXPECT_EQ(daemon.output, "out");
   EXPECT_EQ(daemon.record.id.ToString(), "key");
-  EXPECT_EQ(daemon.group, "lethe-in");
+  EXPECT_EQ(daemon.process.group, "lethe-in");
   char host[256] = "";
   ASSERT_EQ(gethostname(host, sizeof(host) - 1), 0);
-  EXPECT_EQ(daemon.instance, host);
+  EXPECT_EQ(daemon.process.instance, host);
   EXPECT_EQ(daemon.start, Start::kEarliest);
-  EXPECT_EQ(daemon.delivery, Delivery::kExactlyOnce);
-  EXPECT_EQ(daemon.lanes, 1);
-  EXPECT_EQ(daemon.commit_interval, absl::Milliseconds(100));
-  EXPECT_FALSE(daemon.exit_at_end);
+  EXPECT_EQ(daemon.process.delivery, Delivery::kExactlyOnce);
+  EXPECT_EQ(daemon.process.lanes, 1);
+  EXPECT_EQ(daemon.process.commit_interval, absl::Milliseconds(100));
+  EXPECT_FALSE(daemon.process.exit_at_end);
   EXPECT_EQ(daemon.stage.horizon, absl::Hours(24));
   EXPECT_EQ(daemon.stage.target_fpp, 1e-6);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, int64_t{1} << 30);
   EXPECT_EQ(daemon.engine(), Engine::kCompact);
-  EXPECT_EQ(daemon.assignment, Assignment::kEager);
-  EXPECT_EQ(daemon.static_membership, StaticMembership::kNever);
-  EXPECT_EQ(daemon.on_short_history, OnShortHistory::kContinue);
-  EXPECT_EQ(daemon.on_unread_deleted, OnUnreadDeleted::kFail);
-  EXPECT_EQ(daemon.snapshots.folder, "");
-  EXPECT_EQ(daemon.snapshots.every, absl::Minutes(5));
+  EXPECT_EQ(daemon.process.assignment, Assignment::kEager);
+  EXPECT_EQ(daemon.process.static_membership, StaticMembership::kNever);
+  EXPECT_EQ(daemon.policies.on_short_history, OnShortHistory::kContinue);
+  EXPECT_EQ(daemon.policies.on_unread_deleted, OnUnreadDeleted::kFail);
+  EXPECT_EQ(daemon.process.snapshots.folder, "");
+  EXPECT_EQ(daemon.process.snapshots.every, absl::Minutes(5));
   EXPECT_EQ(daemon.policies.on_duplicate, Action::kDrop);
   EXPECT_EQ(daemon.policies.on_missing_id, Action::kPass);
   EXPECT_EQ(daemon.policies.on_malformed, Action::kPass);
@@ -335,23 +335,23 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.scope, Scope::kPartition);
   EXPECT_TRUE(daemon.counters.empty());
   EXPECT_EQ(daemon.policies.on_uncountable, Action::kPass);
-  EXPECT_TRUE(daemon.properties.empty());
+  EXPECT_TRUE(daemon.process.properties.empty());
   EXPECT_EQ(config->http, "127.0.0.1:9464");
 }
 
 void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   ASSERT_TRUE(config.ok()) << config.status();
   const DaemonOptions& daemon = config->daemon;
-  EXPECT_EQ(daemon.brokers, "a:1,b:2");
+  EXPECT_EQ(daemon.process.brokers, "a:1,b:2");
   EXPECT_EQ(daemon.input, "in.x");
   EXPECT_EQ(daemon.output, "out_x");
   EXPECT_EQ(daemon.record.id.ToString(), "json:/client+header:seq");
-  EXPECT_EQ(daemon.group, "g");
-  EXPECT_EQ(daemon.instance, "i-1");
+  EXPECT_EQ(daemon.process.group, "g");
+  EXPECT_EQ(daemon.process.instance, "i-1");
   EXPECT_EQ(daemon.start, Start::kLatest);
-  EXPECT_EQ(daemon.delivery, Delivery::kAtLeastOnce);
-  EXPECT_EQ(daemon.lanes, 3);
-  EXPECT_EQ(daemon.commit_interval, absl::Milliseconds(250));
+  EXPECT_EQ(daemon.process.delivery, Delivery::kAtLeastOnce);
+  EXPECT_EQ(daemon.process.lanes, 3);
+  EXPECT_EQ(daemon.process.commit_interval, absl::Milliseconds(250));
   EXPECT_EQ(daemon.stage.horizon, absl::Hours(7 * 24));
   EXPECT_TRUE(daemon.stage.renew);
   EXPECT_EQ(daemon.stage.target_fpp, 1e-4);
@@ -379,17 +379,17 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.counters[1].name, "money");
   EXPECT_EQ(daemon.counters[1].spec.delta->ToString(), "json:/amount");
   EXPECT_FALSE(daemon.counters[1].spec.when);
-  EXPECT_EQ(daemon.assignment, Assignment::kCooperative);
-  EXPECT_EQ(daemon.static_membership, StaticMembership::kAlways);
-  EXPECT_EQ(daemon.on_short_history, OnShortHistory::kFail);
-  EXPECT_EQ(daemon.on_unread_deleted, OnUnreadDeleted::kContinue);
-  EXPECT_EQ(daemon.snapshots.folder, "/var/lib/lethe");
-  EXPECT_EQ(daemon.snapshots.every, absl::Minutes(10));
+  EXPECT_EQ(daemon.process.assignment, Assignment::kCooperative);
+  EXPECT_EQ(daemon.process.static_membership, StaticMembership::kAlways);
+  EXPECT_EQ(daemon.policies.on_short_history, OnShortHistory::kFail);
+  EXPECT_EQ(daemon.policies.on_unread_deleted, OnUnreadDeleted::kContinue);
+  EXPECT_EQ(daemon.process.snapshots.folder, "/var/lib/lethe");
+  EXPECT_EQ(daemon.process.snapshots.every, absl::Minutes(10));
   EXPECT_EQ(config->http, "[::1]:0");
   EXPECT_FALSE(config->metrics_per_partition);
   EXPECT_EQ(config->log.level, LogLevel::kWarning);
   EXPECT_EQ(config->log.format, LogFormat::kJson);
-  EXPECT_EQ(daemon.properties,
+  EXPECT_EQ(daemon.process.properties,
             (std::vector<Property>{{"security.protocol", "SSL"}, {"linger.ms", "5"}, {"client.rack", ""}}));
 }
 
@@ -491,7 +491,7 @@ TEST(Config, EveryFlagArrives) {
                     "name=money,key=key,delta=json:/amount,output=money-by-key"};
   const absl::StatusOr<RunConfig> config = MakeRunConfig(std::nullopt, flags);
   ExpectEverySetting(config);
-  EXPECT_TRUE(config->daemon.exit_at_end);
+  EXPECT_TRUE(config->daemon.process.exit_at_end);
 }
 
 TEST(Config, TheFingerprintIsThatOfWhatHolds) {
@@ -557,7 +557,7 @@ TEST(Config, StaticMembershipFollowsTheInstanceUnlessItIsSet) {
     EXPECT_TRUE(config.ok()) << config.status();
     const auto value = std::find_if(effective.begin(), effective.end(),
                                     [](const auto& each) { return each.key == "static_membership"; });
-    return std::make_pair(config->daemon.static_membership, value->text);
+    return std::make_pair(config->daemon.process.static_membership, value->text);
   };
   EXPECT_EQ(membership(""), std::make_pair(StaticMembership::kNever, std::string("false")));
   EXPECT_EQ(membership("instance: a\n"), std::make_pair(StaticMembership::kAfterCrash, std::string("crash")));
@@ -588,25 +588,25 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.log.level, defaults.log.level);
     EXPECT_EQ(config.log.format, defaults.log.format);
     EXPECT_EQ(config.daemon.start, defaults.daemon.start);
-    EXPECT_EQ(config.daemon.delivery, defaults.daemon.delivery);
-    EXPECT_EQ(config.daemon.lanes, defaults.daemon.lanes);
+    EXPECT_EQ(config.daemon.process.delivery, defaults.daemon.process.delivery);
+    EXPECT_EQ(config.daemon.process.lanes, defaults.daemon.process.lanes);
     EXPECT_EQ(config.daemon.scope, defaults.daemon.scope);
     EXPECT_EQ(config.daemon.policies.on_duplicate, defaults.daemon.policies.on_duplicate);
     EXPECT_EQ(config.daemon.policies.on_missing_id, defaults.daemon.policies.on_missing_id);
     EXPECT_EQ(config.daemon.policies.on_malformed, defaults.daemon.policies.on_malformed);
     EXPECT_EQ(config.daemon.policies.on_undeliverable, defaults.daemon.policies.on_undeliverable);
     EXPECT_EQ(config.daemon.policies.on_unreadable, defaults.daemon.policies.on_unreadable);
-    EXPECT_EQ(config.daemon.commit_interval, defaults.daemon.commit_interval);
+    EXPECT_EQ(config.daemon.process.commit_interval, defaults.daemon.process.commit_interval);
     EXPECT_EQ(config.daemon.stage.horizon, defaults.daemon.stage.horizon);
     EXPECT_EQ(config.daemon.max_future, defaults.daemon.max_future);
     EXPECT_EQ(config.daemon.stage.target_fpp, defaults.daemon.stage.target_fpp);
     EXPECT_EQ(config.daemon.stage.memory_limit_bytes, defaults.daemon.stage.memory_limit_bytes);
     EXPECT_EQ(config.daemon.engine(), defaults.daemon.engine());
-    EXPECT_EQ(config.daemon.assignment, defaults.daemon.assignment);
-    EXPECT_EQ(config.daemon.on_short_history, defaults.daemon.on_short_history);
-    EXPECT_EQ(config.daemon.on_unread_deleted, defaults.daemon.on_unread_deleted);
-    EXPECT_EQ(config.daemon.snapshots.folder, defaults.daemon.snapshots.folder);
-    EXPECT_EQ(config.daemon.snapshots.every, defaults.daemon.snapshots.every);
+    EXPECT_EQ(config.daemon.process.assignment, defaults.daemon.process.assignment);
+    EXPECT_EQ(config.daemon.policies.on_short_history, defaults.daemon.policies.on_short_history);
+    EXPECT_EQ(config.daemon.policies.on_unread_deleted, defaults.daemon.policies.on_unread_deleted);
+    EXPECT_EQ(config.daemon.process.snapshots.folder, defaults.daemon.process.snapshots.folder);
+    EXPECT_EQ(config.daemon.process.snapshots.every, defaults.daemon.process.snapshots.every);
   }
 }
 
@@ -616,11 +616,11 @@ TEST(Config, AFlagWins) {
                Flags({{"input", "other"}, {"horizon", "2h"}}, {"linger.ms=7", "client.rack=c=d"}));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->daemon.input, "other");
-  EXPECT_EQ(config->daemon.group, "lethe-other");
+  EXPECT_EQ(config->daemon.process.group, "lethe-other");
   EXPECT_EQ(config->daemon.output, "out");
   EXPECT_EQ(config->daemon.stage.horizon, absl::Hours(2));
   EXPECT_EQ(
-      config->daemon.properties,
+      config->daemon.process.properties,
       (std::vector<Property>{{"linger.ms", "7"}, {"compression.codec", "lz4"}, {"client.rack", "c=d"}}));
 }
 
@@ -687,13 +687,13 @@ TEST(Config, VariablesOfTheEnvironmentAreExpanded) {
   for (const auto& [text, expanded] : cases) {
     const absl::StatusOr<RunConfig> config = FromFile(absl::StrCat(kRequired, "group: '", text, "'\n"));
     ASSERT_TRUE(config.ok()) << config.status();
-    EXPECT_EQ(config->daemon.group, expanded) << text;
+    EXPECT_EQ(config->daemon.process.group, expanded) << text;
   }
   // A value is a value, whatever is in it: it adds no keys, and is not expanded again.
   setenv("LETHE_TEST_SET", "${LETHE_TEST_EMPTY}\ninput: other", 1);
   const absl::StatusOr<RunConfig> config = FromFile(absl::StrCat(kRequired, "group: ${LETHE_TEST_SET}\n"));
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->daemon.group, "${LETHE_TEST_EMPTY}\ninput: other");
+  EXPECT_EQ(config->daemon.process.group, "${LETHE_TEST_EMPTY}\ninput: other");
   EXPECT_EQ(config->daemon.input, "in");
 }
 
@@ -739,7 +739,7 @@ TEST(Config, SecretsArriveAsTheyAre) {
   const absl::StatusOr<RunConfig> config =
       FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${LETHE_TEST_SECRET}\n"));
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->daemon.properties, (std::vector<Property>{{"sasl.password", "p$a${b}: #'\""}}));
+  EXPECT_EQ(config->daemon.process.properties, (std::vector<Property>{{"sasl.password", "p$a${b}: #'\""}}));
 }
 
 TEST(Config, TheSchemaRegistry) {
@@ -835,7 +835,7 @@ TEST(Config, ThePropertiesOfFlagsHaveReferences) {
   std::vector<EffectiveValue> effective;
   const auto config = MakeRunConfig(std::nullopt, flags, &effective);
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->daemon.properties,
+  EXPECT_EQ(config->daemon.process.properties,
             (std::vector<Property>{
                 {"sasl.username", "lethe"}, {"sasl.password", "hunter2"}, {"client.rack", "a=$b"}}));
   EXPECT_EQ(config->warning, "");
@@ -872,7 +872,7 @@ TEST(Config, ValuesComeFromFiles) {
            {"hunter2", "hunter2"}, {"hunter2\n", "hunter2"}, {"hunter2\r\n", "hunter2"}, {"a\n\n", "a\n"}}) {
     std::ofstream(path) << content;
     ASSERT_TRUE(config().ok()) << config().status();
-    EXPECT_EQ(config()->daemon.properties, (std::vector<Property>{{"sasl.password", value}}));
+    EXPECT_EQ(config()->daemon.process.properties, (std::vector<Property>{{"sasl.password", value}}));
   }
   // As systemd names the folder of a unit's credentials.
   setenv("LETHE_TEST_FOLDER", folder.c_str(), 1);
@@ -880,7 +880,7 @@ TEST(Config, ValuesComeFromFiles) {
   const auto nested = FromFile(
       absl::StrCat(kRequired, "kafka:\n  sasl.password: a${file:${LETHE_TEST_FOLDER}/password}${NONE:-b}\n"));
   ASSERT_TRUE(nested.ok()) << nested.status();
-  EXPECT_EQ(nested->daemon.properties, (std::vector<Property>{{"sasl.password", "ahunter2b"}}));
+  EXPECT_EQ(nested->daemon.process.properties, (std::vector<Property>{{"sasl.password", "ahunter2b"}}));
   unsetenv("LETHE_TEST_FOLDER");
   EXPECT_EQ(
       FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${file:${LETHE_TEST_FOLDER}/password}\n"))
@@ -1005,16 +1005,16 @@ TEST(ConfigTopics, EachEntryHasItsOwnValuesOnTopOfThoseOfAll) {
   EXPECT_EQ(clicks.input, "^clicks\\.(.+)$");
   EXPECT_EQ(clicks.output, "clicks-unique.$1");
   EXPECT_EQ(clicks.stage.horizon, absl::Hours(48));
-  EXPECT_EQ(orders.snapshots.topic, "snaps");
-  EXPECT_EQ(clicks.snapshots.topic, "");
+  EXPECT_EQ(orders.process.snapshots.topic, "snaps");
+  EXPECT_EQ(clicks.process.snapshots.topic, "");
   EXPECT_EQ(clicks.policies.on_duplicate, Action::kDrop);
   EXPECT_EQ(clicks.record.id.ToString(), "header:event-id");
   ASSERT_EQ(clicks.counters.size(), 1u);
   EXPECT_EQ(clicks.counters[0].output, "pages.$1");
   for (const DaemonOptions& each : config->topics) {
-    EXPECT_EQ(each.group, "g");
-    EXPECT_EQ(each.brokers, "b:9092");
-    EXPECT_FALSE(each.instance.empty());
+    EXPECT_EQ(each.process.group, "g");
+    EXPECT_EQ(each.process.brokers, "b:9092");
+    EXPECT_FALSE(each.process.instance.empty());
   }
 }
 
@@ -1034,7 +1034,7 @@ TEST(ConfigTopics, SeveralInputsOfAnEntryAreMerged) {
       FromFile("brokers: b:1\nid: key\ninput: west,east\noutput: all\n", Flags({{"input", "a,b"}}));
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(one->daemon.merged, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(one->daemon.group, "lethe-all") << "the list may change";
+  EXPECT_EQ(one->daemon.process.group, "lethe-all") << "the list may change";
 }
 
 TEST(ConfigTopics, AFlagChangesWhatAllHaveInCommon) {
@@ -1050,7 +1050,7 @@ TEST(ConfigTopics, OneInputIsAListOfOne) {
   ASSERT_TRUE(config.ok()) << config.status();
   ASSERT_EQ(config->topics.size(), 1u);
   EXPECT_EQ(config->topics[0].input, "in");
-  EXPECT_EQ(config->topics[0].group, "lethe-in");
+  EXPECT_EQ(config->topics[0].process.group, "lethe-in");
 }
 
 TEST(ConfigTopics, TheFingerprintHasThem) {

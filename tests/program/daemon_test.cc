@@ -18,10 +18,10 @@ namespace {
 
 TEST(DaemonTest, AnEngineThatPromisesLessIsRefused) {
   DaemonOptions options;
-  options.brokers = "127.0.0.1:1";
+  options.process.brokers = "127.0.0.1:1";
   options.input = "events";
   options.output = "unique";
-  options.group = "daemon-test";
+  options.process.group = "daemon-test";
   for (const Reference engine : {Reference::kBloom, Reference::kRecycled, Reference::kOpposite}) {
     options.reference = engine;
     EXPECT_EQ(Daemon::Create(options).status(),
@@ -40,10 +40,10 @@ TEST(DaemonTest, AnEngineThatPromisesLessIsRefused) {
 // The status of a daemon whose topics are refused, unless another process has its name before.
 absl::Status RunAs(const std::string& instance) {
   DaemonOptions options;
-  options.brokers = "127.0.0.1:1";
+  options.process.brokers = "127.0.0.1:1";
   options.input = options.output = "events";
-  options.group = "daemon-test";
-  options.instance = instance;
+  options.process.group = "daemon-test";
+  options.process.instance = instance;
   auto daemon = Daemon::Create(options);
   return daemon.ok() ? (*daemon)->Run() : daemon.status();
 }

@@ -16,9 +16,9 @@ namespace {
 // Its session times out after 45 s.
 DaemonOptions Options(StaticMembership membership) {
   DaemonOptions options;
-  options.group = "g";
-  options.instance = "a";
-  options.static_membership = membership;
+  options.process.group = "g";
+  options.process.instance = "a";
+  options.process.static_membership = membership;
   return options;
 }
 
@@ -73,7 +73,7 @@ TEST_F(InstanceClaimTest, OfTwoThatWereThereFirstOneGivesIn) {
 // To recreate a client takes seconds, whatever the timeout.
 TEST_F(InstanceClaimTest, OneGivesInWithAShortSessionTimeout) {
   DaemonOptions options = options_;
-  options.properties = {{"session.timeout.ms", "6000"}};
+  options.process.properties = {{"session.timeout.ms", "6000"}};
   InstanceClaim claim(
       options, [this] { return members_; }, clock_);
   claim.Look();
@@ -107,7 +107,7 @@ TEST_F(InstanceClaimTest, WithoutAnAnswerFencesInARowStillEnd) {
 // They share the client's name.
 TEST_F(InstanceClaimTest, LanesOfAProcessAreNoOthers) {
   DaemonOptions options = Options(StaticMembership::kNever);
-  options.lanes = 2;
+  options.process.lanes = 2;
   InstanceClaim claim(
       options, [this] { return members_; }, clock_);
   claim.Look();

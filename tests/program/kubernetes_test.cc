@@ -53,7 +53,7 @@ TEST(Kubernetes, TheSidecarsConfigurationIsTakenAndFitsItsLimit) {
   ASSERT_EQ(documents.size(), 2u);
   const auto config = Parse(documents[0]["data"]["lethe.yaml"].as<std::string>());
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->daemon.instance, "orders-0");
+  EXPECT_EQ(config->daemon.process.instance, "orders-0");
 
   const YAML::Node pod = documents[1]["spec"]["template"]["spec"];
   const YAML::Node lethe = pod["initContainers"][0];

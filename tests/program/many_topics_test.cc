@@ -27,8 +27,8 @@ class ManyTopicsTest : public testing::Test {
   ManyTopicsTest() {
     orders_.input = "orders";
     orders_.output = "orders-unique";
-    orders_.group = "lethe";
-    orders_.commit_interval = absl::ZeroDuration();
+    orders_.process.group = "lethe";
+    orders_.process.commit_interval = absl::ZeroDuration();
     orders_.record.id = *IdSpec::Parse("json:/id");
     clicks_ = orders_;
     clicks_.input = "clicks";

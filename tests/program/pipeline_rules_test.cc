@@ -31,8 +31,8 @@ class PipelineRulesTest : public testing::Test {
   PipelineRulesTest() {
     options_.input = "orders";
     options_.output = "unique";
-    options_.group = "lethe";
-    options_.commit_interval = absl::ZeroDuration();
+    options_.process.group = "lethe";
+    options_.process.commit_interval = absl::ZeroDuration();
     options_.record.id = *IdSpec::Parse("json:/id");
     cluster_.output_partitions = 2;
   }
@@ -325,7 +325,7 @@ TEST_F(PipelineRulesTest, Rule10ADeletedInputIsNotCalledAnotherInstances) {
 }
 
 TEST_F(PipelineRulesTest, Rule11ARevokedPartitionIsCommittedFirst) {
-  options_.commit_interval = absl::Hours(1);
+  options_.process.commit_interval = absl::Hours(1);
   Send({"a", "b"});
   Life life(cluster_, options_);
   life.Assign(0);
@@ -339,7 +339,7 @@ TEST_F(PipelineRulesTest, Rule11ARevokedPartitionIsCommittedFirst) {
 }
 
 TEST_F(PipelineRulesTest, Rule11ALostPartitionIsAborted) {
-  options_.commit_interval = absl::Hours(1);
+  options_.process.commit_interval = absl::Hours(1);
   Send({"a", "b"});
   Life life(cluster_, options_);
   life.Assign(0);
@@ -348,7 +348,7 @@ TEST_F(PipelineRulesTest, Rule11ALostPartitionIsAborted) {
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "");
-  options_.commit_interval = absl::ZeroDuration();
+  options_.process.commit_interval = absl::ZeroDuration();
   Restart();
   EXPECT_EQ(Out(), "a b") << "the next owner judges it";
 }
@@ -539,7 +539,7 @@ TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldAndStopsNoOther) 
 }
 
 TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {
-  options_.routing.emplace();
+  options_.half.routing.emplace();
   cluster_.Append(1, {"k", R"({"id":"a"})", 5, {{"own", "1"}}});
   Life life(cluster_, options_);
   life.Assign(1);
@@ -557,8 +557,8 @@ TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {
   repartitioned.output_partitions = 2;
   repartitioned.Append(0, routed.record);
   DaemonOptions judging = options_;
-  judging.routing.reset();
-  judging.routed_from = {"orders"};
+  judging.half.routing.reset();
+  judging.half.routed_from = {"orders"};
   judging.input = "repartitioned";
   Life second(repartitioned, judging);
   second.Assign(0);
@@ -679,7 +679,7 @@ TEST_F(PipelineRulesTest, Rule23ABatchThatAReplayCannotReadIsShortHistory) {
 }
 
 TEST_F(PipelineRulesTest, Rule23ByPolicyTheReplayStopsThereUntilItCanBeRead) {
-  options_.on_short_history = OnShortHistory::kFail;
+  options_.policies.on_short_history = OnShortHistory::kFail;
   Send({"a", "b"});
   Restart();
   const FakeEntry sound = std::exchange(cluster_.logs[0].entries[0], {FakeEntry::Kind::kUnreadable});

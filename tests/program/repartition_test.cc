@@ -70,10 +70,10 @@ TEST(Repartition, TheFirstStageJudgesNothingAndTheSecondDoes) {
 
 TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
   DaemonOptions options;
-  options.group = "lethe-orders";
+  options.process.group = "lethe-orders";
   options.input = "orders";
   options.output = "unique";
-  options.brokers = "b:9092";
+  options.process.brokers = "b:9092";
   CommitMetadata story;
   story.origin.offset = 7;
   story.restart.offset = 7;
@@ -127,7 +127,7 @@ TEST(Repartition, TheHeadersGoOnAndComeOff) {
 
 TEST(Repartition, OfMergedInputsTheNameGoesAlong) {
   DaemonOptions options;
-  options.group = "lethe";
+  options.process.group = "lethe";
   options.input = "west";
   options.merged = {"west", "east"};
   options.output = "all";
@@ -138,7 +138,7 @@ TEST(Repartition, OfMergedInputsTheNameGoesAlong) {
   EXPECT_EQ(routing.output, "lethe-all-repartition");
   const DaemonOptions judging = JudgingOptions(options);
   EXPECT_EQ(judging.input, "lethe-all-repartition");
-  EXPECT_EQ(judging.routed_from, options.merged);
+  EXPECT_EQ(judging.half.routed_from, options.merged);
   EXPECT_EQ(judging.origin(), "all") << "a list that grows changes no totals";
   std::vector<HeaderView> headers = {{"own", "1"}};
   const auto added = RoutedFromHeaders({1, 2, "east"});
@@ -180,7 +180,7 @@ TEST(Repartition, TheStagesAreChained) {
   DaemonOptions options;
   options.input = "orders";
   options.output = "orders-unique";
-  options.group = "group";
+  options.process.group = "group";
   options.start = Start::kLatest;
   options.divert = "orders-diverted";
   options.policies.on_duplicate = Action::kDivert;
@@ -188,12 +188,12 @@ TEST(Repartition, TheStagesAreChained) {
   const DaemonOptions judging = JudgingOptions(options);
   EXPECT_EQ(routing.input, "orders");
   EXPECT_EQ(routing.output, "group-orders-repartition");
-  EXPECT_EQ(routing.group, "group-repartition");
+  EXPECT_EQ(routing.process.group, "group-repartition");
   EXPECT_EQ(routing.start, Start::kLatest);
   EXPECT_EQ(routing.divert, "");  // it has no duplicates
   EXPECT_TRUE(Validate(routing.stage).ok());
   EXPECT_EQ(judging.input, routing.output);
-  EXPECT_EQ(judging.routed_from, std::vector<std::string>{"orders"});
+  EXPECT_EQ(judging.half.routed_from, std::vector<std::string>{"orders"});
   EXPECT_EQ(judging.output, "orders-unique");
   EXPECT_EQ(judging.start, Start::kEarliest);
 }

@@ -44,8 +44,8 @@ class SchemaWaitsTest : public testing::Test {
   SchemaWaitsTest() {
     options_.input = "orders";
     options_.output = "unique";
-    options_.group = "lethe";
-    options_.commit_interval = absl::ZeroDuration();
+    options_.process.group = "lethe";
+    options_.process.commit_interval = absl::ZeroDuration();
     options_.record.id = *IdSpec::Parse("avro:/id");
     options_.record.schemas = &schemas_;
     cluster_.output_partitions = 2;

@@ -53,9 +53,9 @@ class SourcePaceTest : public testing::Test {
   explicit SourcePaceTest(int32_t partitions = 12) : partitions_(partitions) {
     options_.input = "orders";
     options_.output = "unique";
-    options_.group = "lethe";
+    options_.process.group = "lethe";
     options_.scope = Scope::kTopic;
-    options_.commit_interval = absl::ZeroDuration();
+    options_.process.commit_interval = absl::ZeroDuration();
     options_.record.id = *IdSpec::Parse("value");
     options_.stage.horizon = absl::Minutes(10);
     options_.stage.target_fpp = 1e-9;
@@ -87,7 +87,7 @@ class SourcePaceTest : public testing::Test {
 
   DaemonOptions Routing() const {
     DaemonOptions routing = RoutingOptions(options_, options_.input);
-    routing.routing->source_patience = patience_;
+    routing.half.routing->source_patience = patience_;
     return routing;
   }
 
@@ -138,7 +138,7 @@ class SourcePaceTest : public testing::Test {
     for (const auto& [id, log] : input_.logs) ends[id] = log.end();
     return ends;
   }
-  int64_t Lead() const { return absl::ToInt64Milliseconds(Routing().routing->lead); }
+  int64_t Lead() const { return absl::ToInt64Milliseconds(Routing().half.routing->lead); }
 
   const uint64_t seed_ = TestSeed();
   std::mt19937_64 random_{seed_};
@@ -394,7 +394,7 @@ TEST_F(SourcePaceTest, APartitionIsAtItsEndByANewAnswerOfTheBrokersOnly) {
 
 // All was read in a transaction that failed, and some partitions went to another instance.
 TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
-  options_.commit_interval = absl::Hours(1);
+  options_.process.commit_interval = absl::Hours(1);
   Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, Evenly());
   RoutedSources sources;
   sources.SetCount(0, partitions_);
@@ -463,7 +463,7 @@ TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhile
 // they look again once in a while, whether they are ahead.
 TEST_F(SourcePaceTest, OfATrickleNothingIsHeldForGoodByAPartitionOfWhichNothingIsKnown) {
   patience_ = absl::Seconds(2);
-  options_.commit_interval = absl::Milliseconds(1);
+  options_.process.commit_interval = absl::Milliseconds(1);
   const int64_t now = absl::ToUnixMillis(absl::Now());
   for (int32_t id = 1; id < partitions_; ++id) {
     input_.Append(id, {std::nullopt, absl::StrCat("id-", id), now - id});

@@ -12,7 +12,7 @@ using Strings = std::vector<std::string>;
 
 DaemonOptions Entry(const std::string& input, const std::string& output, const std::string& divert = "") {
   DaemonOptions options;
-  options.group = "lethe";
+  options.process.group = "lethe";
   options.input = input;
   options.output = output;
   options.divert = divert;
@@ -76,7 +76,7 @@ TEST(TopicList, ANameGoesBeforeAPattern) {
 TEST(TopicList, WhatLetheWritesIsNoInput) {
   DaemonOptions entry = Entry("^(.+)$", "$1-unique", "$1.diverted");
   entry.counters = {{.name = "n", .spec = {}, .output = "count-$1"}};
-  entry.snapshots.topic = "snapshots";
+  entry.process.snapshots.topic = "snapshots";
   const TopicList list = List({entry, Entry("orders", "paid", "odd")});
   // Also where the input of an output is not there any more.
   EXPECT_EQ(Texts(list.Match({"a", "a-unique", "gone-unique", "a.diverted", "count-a", "snapshots", "paid",

@@ -58,14 +58,14 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const
     options.scope = Scope::kTopic;
     if (schedule.ways > 1) options.merged = names.inputs;
   }
-  options.group = "lethe";
-  options.instance = absl::StrCat("i", instance);
-  options.lanes = schedule.lanes;
-  options.assignment = schedule.is_cooperative ? Assignment::kCooperative : Assignment::kEager;
-  options.static_membership =
+  options.process.group = "lethe";
+  options.process.instance = absl::StrCat("i", instance);
+  options.process.lanes = schedule.lanes;
+  options.process.assignment = schedule.is_cooperative ? Assignment::kCooperative : Assignment::kEager;
+  options.process.static_membership =
       schedule.has_static_members ? StaticMembership::kAfterCrash : StaticMembership::kNever;
-  options.commit_interval = schedule.commit_interval;
-  options.properties = {
+  options.process.commit_interval = schedule.commit_interval;
+  options.process.properties = {
       {"session.timeout.ms", absl::StrCat(absl::ToInt64Milliseconds(schedule.session_timeout))}};
   const bool stops = topic == schedule.stopping_topic;
   options.policies.on_unreadable = stops ? Action::kFail : Action::kDrop;
@@ -76,7 +76,7 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const
   options.stage.audit_share = 0;
   options.stage.memory_limit_bytes = int64_t{64} << 20;
   options.stage.hash_seed = schedule.seed + static_cast<uint64_t>(instance);
-  options.snapshots.every = schedule.snapshots_every;
+  options.process.snapshots.every = schedule.snapshots_every;
   if (schedule.counting != Counting::kNothing) {
     CounterOptions counter;
     counter.name = schedule.counting == Counting::kTotals ? "totals" : "deltas";
@@ -130,7 +130,7 @@ struct Process::Lane {
         answers(process.site_.broker, stage.group, process.connection_, thread),
         worker({stage.shared, state, tasks, source, sink, answers}) {
     sink.may_recreate = [this] { return worker.membership().MayRecreateProducer(); };
-    if (stage.options.routing) source.on_poll = [&, this] { process.SeePassedOver(stage, *this); };
+    if (stage.options.half.routing) source.on_poll = [&, this] { process.SeePassedOver(stage, *this); };
   }
 
   Thread thread;
@@ -166,10 +166,10 @@ Process::Process(const Site& site, int instance, std::function<void()> on_end)
   }
   LookForTopics();
   for (const auto& stage : stages_) {
-    for (int lane = 0; lane < options_.lanes; ++lane) {
+    for (int lane = 0; lane < options_.process.lanes; ++lane) {
       stage->lanes.push_back(std::make_unique<Lane>(*this, *stage, lane));
     }
-    running_ += options_.lanes;
+    running_ += options_.process.lanes;
   }
   // Each wait is that of the thread that runs.
   clock_.wait = [this](absl::Duration duration) {
@@ -325,11 +325,11 @@ void Process::AddTopic(const DaemonOptions& options) {
 
 void Process::AddFlow(Stage& stage, const DaemonOptions& options) {
   // Routers remember no ids.
-  auto flow =
-      std::make_unique<Flow>(options, options.routing ? DedupStage::Create(options.stage).value()
-                                                      : DedupStage::Create(options.stage, *memory_).value());
+  auto flow = std::make_unique<Flow>(options, options.half.routing
+                                                  ? DedupStage::Create(options.stage).value()
+                                                  : DedupStage::Create(options.stage, *memory_).value());
   flow->SetTopics(TopicsOf(site_.broker, options));
-  if (options.routing) {
+  if (options.half.routing) {
     std::unique_ptr<RoutedSources>& sources = sources_[options.output];
     if (sources == nullptr) sources = std::make_unique<RoutedSources>();
     flow->sources = sources.get();
@@ -337,9 +337,9 @@ void Process::AddFlow(Stage& stage, const DaemonOptions& options) {
   } else if (site_.schedule.snapshots != SnapshotPlace::kNowhere) {
     flow->snapshots = std::make_unique<Snapshots>(
         OpenShelf(site_.shelf, options, flow->topics.output_partitions, [this] { snapshot_thread_.Pass(); }),
-        options.snapshots.every, SnapshotWriting{.clock = clock_, .random = [this] {
-                                                   return static_cast<uint32_t>(site_.world.dice().Next());
-                                                 }});
+        options.process.snapshots.every,
+        SnapshotWriting{.clock = clock_,
+                        .random = [this] { return static_cast<uint32_t>(site_.world.dice().Next()); }});
   }
   stage.flows.Add(std::move(flow));
 }

@@ -127,8 +127,8 @@ DaemonOptions Options() {
   DaemonOptions options;
   options.input = "input";
   options.output = "output";
-  options.group = "group";
-  options.instance = "a";
+  options.process.group = "group";
+  options.process.instance = "a";
   return options;
 }
 

@@ -34,7 +34,7 @@ SimulatedSink::SimulatedSink(const DaemonOptions& options, const Flows& flows, i
       source_(source),
       state_(state),
       thread_(thread),
-      id_(absl::StrCat(options.group, "/", options.instance, "/", lane)) {}
+      id_(absl::StrCat(options.process.group, "/", options.process.instance, "/", lane)) {}
 
 bool SimulatedSink::is_connected() const { return source_.is_connected(); }
 
@@ -113,7 +113,7 @@ void SimulatedSink::Fail(const std::string& why) {
 bool SimulatedSink::Deliver(const Batch& batch) {
   const DaemonOptions& options = flows_.at(batch.flow).options;
   // The repartition topic takes what the input takes.
-  if (batch.topic == options.output && !options.routing) {
+  if (batch.topic == options.output && !options.half.routing) {
     const auto is_bad = [&](const Record& each) {
       return each.value.value_or("").size() > sink_options_.output_takes_bytes;
     };

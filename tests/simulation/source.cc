@@ -54,11 +54,12 @@ SimulatedSource::SimulatedSource(const DaemonOptions& options, const Flows& flow
       client_(
           thread.world(), group, connection, [this] { Wake(); },
           [this](const std::string& topic) { return flows_.Find(topic)->number; }),
-      static_id_(options.static_membership == StaticMembership::kNever ? "" : MemberName(options, lane)) {}
+      static_id_(options.process.static_membership == StaticMembership::kNever ? ""
+                                                                               : MemberName(options, lane)) {}
 
 absl::Status SimulatedSource::Open() {
   thread_.Pass();
-  client_.Open(static_id_, absl::StrCat("lethe-", options_.instance), Topics());
+  client_.Open(static_id_, absl::StrCat("lethe-", options_.process.instance), Topics());
   return absl::OkStatus();
 }
 
@@ -76,7 +77,7 @@ absl::Status SimulatedSource::Resubscribe() {
 
 void SimulatedSource::Leave() {
   thread_.Pass();
-  client_.Close(options_.static_membership != StaticMembership::kAlways);
+  client_.Close(options_.process.static_membership != StaticMembership::kAlways);
   positions_.clear();
   thread_.Pass();
 }

@@ -316,13 +316,14 @@ MessagePtr FetchOn::Take(int timeout_ms) {
 
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {
   ClientConfig config;
-  config.Set("client.id", absl::StrCat("lethe-", options.instance)).Set("log.connection.close", "false");
+  config.Set("client.id", absl::StrCat("lethe-", options.process.instance))
+      .Set("log.connection.close", "false");
   // Otherwise a producer would make the brokers create a deleted topic with their defaults.
   config.Set("allow.auto.create.topics", "false");
   // librdkafka's default is five minutes, in which a topic can be deleted or get partitions unnoticed.
   config.Set("topic.metadata.refresh.interval.ms", "10000");
-  config.Set(defaults).Set(options.properties);
-  config.Set("bootstrap.servers", options.brokers);
+  config.Set(defaults).Set(options.process.properties);
+  config.Set("bootstrap.servers", options.process.brokers);
   return config;
 }
 

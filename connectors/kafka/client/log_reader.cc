@@ -50,7 +50,7 @@ absl::Status AskSomeEnds(rd_kafka_t* client, const std::map<std::string, std::ve
 ClientConfig ReaderConfig(const DaemonOptions& options, const std::string& isolation,
                           const std::vector<Property>& defaults) {
   ClientConfig config = BaseConfig(options, defaults);
-  config.Set("group.id", options.group)
+  config.Set("group.id", options.process.group)
       .Set("isolation.level", isolation)
       .Set("enable.auto.commit", "false")
       .Set("enable.auto.offset.store", "false")

@@ -30,7 +30,7 @@ Consumer::Consumer(const DaemonOptions& options, const Flows& flows, int lane)
     : options_(options),
       flows_(flows),
       lane_(lane),
-      cooperative_(options.assignment == Assignment::kCooperative) {}
+      cooperative_(options.process.assignment == Assignment::kCooperative) {}
 
 ClientConfig Consumer::Config(const DaemonOptions& options, int lane) {
   // Fetching ahead, over all partitions: enough to keep the lane busy, and little compared with the memory
@@ -40,10 +40,11 @@ ClientConfig Consumer::Config(const DaemonOptions& options, int lane) {
                                                         {"queued.max.messages.kbytes", "32768"},
                                                         ClientStatistics::Interval()}));
   config.Set("auto.offset.reset", "error");
-  config.Set("partition.assignment.strategy",
-             options.assignment == Assignment::kCooperative ? "cooperative-sticky" : "range,roundrobin");
+  config.Set("partition.assignment.strategy", options.process.assignment == Assignment::kCooperative
+                                                  ? "cooperative-sticky"
+                                                  : "range,roundrobin");
   // Each lane is a member, and needs a name of its own.
-  if (options.static_membership != StaticMembership::kNever) {
+  if (options.process.static_membership != StaticMembership::kNever) {
     config.Set("group.instance.id", MemberName(options, lane));
   }
   return config;
@@ -91,7 +92,7 @@ void Consumer::Leave() {
   BeginToClose();
   // Dynamic members leave when they close. A static member that closes keeps its place; to leave, it must
   // unsubscribe and have its partitions revoked.
-  if (options_.static_membership == StaticMembership::kAfterCrash) {
+  if (options_.process.static_membership == StaticMembership::kAfterCrash) {
     rd_kafka_unsubscribe(client());
     const absl::Time give_up = SteadyNow() + kLeavePatience;
     while (!MemberId().empty() && SteadyNow() < give_up) {

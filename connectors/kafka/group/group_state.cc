@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& op
   // of `lethe demo`, the client of librdkafka 2.0.2 never closes.
   const rd_kafka_group_list* raw = nullptr;
   const rd_kafka_resp_err_t code =
-      rd_kafka_list_groups(client->get(), options.group.c_str(), &raw, kAskMembersTimeoutMs);
+      rd_kafka_list_groups(client->get(), options.process.group.c_str(), &raw, kAskMembersTimeoutMs);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the members of the group");
   const GroupsPtr groups(raw);
   std::vector<NamedMember> members;

@@ -55,7 +55,7 @@ Output::Output(const DaemonOptions& options, const Flows& flows, WorkerState& st
       state_(state),
       consumer_(consumer),
       may_recreate_(std::move(may_recreate)),
-      transactional_(options.delivery == Delivery::kExactlyOnce) {}
+      transactional_(options.process.delivery == Delivery::kExactlyOnce) {}
 
 absl::Status Output::MakeProducer() {
   ClientConfig config = ProducerConfig(options_, state_.lane, limits_, codec_);
@@ -115,7 +115,8 @@ absl::Status Output::Open(OutputLimits limits) {
     const absl::Status stopped = absl::CancelledError("stopped while the transactional producer started");
     if (state_.stop.requested()) return stopped;
     if (!IsFence(CauseOf(producer_.get(), error.get()))) {
-      return StartError(producer_.get(), error.get(), "starting the transactional producer", options_.group);
+      return StartError(producer_.get(), error.get(), "starting the transactional producer",
+                        options_.process.group);
     }
     // Another instance of the same name took over in between.
     ++fences_;

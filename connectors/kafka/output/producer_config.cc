@@ -16,14 +16,15 @@ constexpr int64_t kQueueBytes = int64_t{64} << 20;
 }  // namespace
 
 bool NamesCodec(const DaemonOptions& options) {
-  return std::any_of(options.properties.begin(), options.properties.end(), [](const Property& property) {
-    return property.first == "compression.type" || property.first == "compression.codec";
-  });
+  return std::any_of(options.process.properties.begin(), options.process.properties.end(),
+                     [](const Property& property) {
+                       return property.first == "compression.type" || property.first == "compression.codec";
+                     });
 }
 
 int64_t BatchSize(const DaemonOptions& options, int64_t max_batch_bytes) {
   int64_t size = 1000000;
-  for (const auto& [name, value] : options.properties) {
+  for (const auto& [name, value] : options.process.properties) {
     int64_t wanted = 0;
     if (name == "batch.size" && absl::SimpleAtoi(value, &wanted)) size = wanted;
   }
@@ -54,8 +55,9 @@ ClientConfig ProducerConfig(const DaemonOptions& options, int lane, const Output
       // record may be refused because of others in its batch.
       .Set("message.max.bytes", "1000000000")
       .Set("batch.size", absl::StrCat(BatchSize(options, limits.batch_bytes)));
-  if (options.delivery == Delivery::kExactlyOnce) {
-    config.Set("transactional.id", absl::StrCat(options.group, "/", options.instance, "/", lane));
+  if (options.process.delivery == Delivery::kExactlyOnce) {
+    config.Set("transactional.id",
+               absl::StrCat(options.process.group, "/", options.process.instance, "/", lane));
   }
   return config;
 }

@@ -122,7 +122,7 @@ class Checker {
   }
 
   bool MeetBrokers() {
-    const std::string where = absl::StrCat("brokers ", options_.brokers);
+    const std::string where = absl::StrCat("brokers ", options_.process.brokers);
     auto client = MakeAskingClient(options_, errors_);
     if (!client.ok()) {
       AddShared(Severity::kError, "configuration", "kafka",
@@ -242,13 +242,13 @@ class Checker {
   // Lanes that read `stage.input`.
   void LookAtStage(const DaemonOptions& stage, int32_t partitions, int32_t output_partitions) {
     const CommittedOffset first = LookAtGroup(stage, partitions, IdFingerprint(stage, output_partitions));
-    if (options_.delivery == Delivery::kExactlyOnce) TryTransaction(stage, first);
+    if (options_.process.delivery == Delivery::kExactlyOnce) TryTransaction(stage, first);
   }
 
   absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const DaemonOptions& stage, int32_t partitions) {
     ClientErrors errors;
     ClientPtr own;  // a client is of one group
-    if (stage.group != options_.group) {
+    if (stage.process.group != options_.process.group) {
       auto client = MakeAskingClient(stage, errors);
       if (!client.ok()) return client.status();
       own = *std::move(client);
@@ -258,7 +258,7 @@ class Checker {
   }
 
   void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
-    const std::string where = absl::StrCat("group ", stage.group);
+    const std::string where = absl::StrCat("group ", stage.process.group);
     if (asked.ok()) return Add(Severity::kOk, "group", where, what);
     AddShared(Severity::kError, "group", where, absl::StrCat("cannot be used: ", asked.message()),
               GrantGroup(stage));
@@ -279,9 +279,9 @@ class Checker {
     }
     if (absl::IsFailedPrecondition(problem)) {
       // The message ends with its remedy.
-      Add(Severity::kError, "group", absl::StrCat("group ", stage.group),
+      Add(Severity::kError, "group", absl::StrCat("group ", stage.process.group),
           absl::StrCat("cannot go on: ", problem.message()));
-    } else if (stage.group != options_.group || LookAtScope(stage, partitions)) {
+    } else if (stage.process.group != options_.process.group || LookAtScope(stage, partitions)) {
       const auto with = absl::c_count_if(*committed, [](const auto& each) { return each.offset >= 0; });
       AddGroup(stage, absl::OkStatus(),
                absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
@@ -296,32 +296,32 @@ class Checker {
           return kafka::AskCommitted(client_.get(), topic, count);
         });
     if (!absl::IsFailedPrecondition(problem)) return true;
-    Add(Severity::kError, "group", absl::StrCat("group ", stage.group),
+    Add(Severity::kError, "group", absl::StrCat("group ", stage.process.group),
         absl::StrCat("cannot go on: ", problem.message()));
     return false;
   }
 
   static std::string GrantGroup(const DaemonOptions& stage) {
-    return absl::StrCat("grant this user Read on group ", stage.group);
+    return absl::StrCat("grant this user Read on group ", stage.process.group);
   }
 
   // Only a transaction shows whether its id may be used, and offsets of the group be committed. It sends the
   // committed offset again, and aborts. Once a group.
   void TryTransaction(const DaemonOptions& stage, const CommittedOffset& first) {
-    if (!tried_groups_.insert(stage.group).second) return;
+    if (!tried_groups_.insert(stage.process.group).second) return;
     constexpr int kMost = 5;
     for (int i = 0; i < kMost; ++i) {
       const size_t before = shared_.size();
       if (!TryTransactionOnce(stage, first)) return;
       shared_.resize(before);
     }
-    AddShared(Severity::kWarning, "transactions", absl::StrCat("group ", stage.group),
+    AddShared(Severity::kWarning, "transactions", absl::StrCat("group ", stage.process.group),
               "were not tried: other checks of this instance run at the same time", "check again");
   }
 
   // True: another check has taken the transactional id, which says nothing about this user's permissions.
   bool TryTransactionOnce(const DaemonOptions& stage, const CommittedOffset& first) {
-    const std::string id = absl::StrCat(stage.group, "/", options_.instance, "/check");
+    const std::string id = absl::StrCat(stage.process.group, "/", options_.process.instance, "/check");
     const std::string where = absl::StrCat("transactional id ", id);
     ClientConfig config = BaseConfig(options_, {{"transaction.timeout.ms", "30000"}});
     config.Set("transactional.id", id);
@@ -336,14 +336,14 @@ class Checker {
     rd_kafka_t* client = producer->get();
     if (const ErrorPtr error{rd_kafka_init_transactions(client, kRequestTimeoutMs)}; error != nullptr) {
       if (IsFencing(rd_kafka_error_code(error.get()))) return true;
-      const std::string remedy = TransactionRemedy(client, CauseOf(client, error.get()), stage.group);
+      const std::string remedy = TransactionRemedy(client, CauseOf(client, error.get()), stage.process.group);
       AddShared(Severity::kError, "transactions", where,
                 absl::StrCat("cannot be used: ", rd_kafka_error_string(error.get())),
                 remedy.empty() ? "check again" : remedy);
       return false;
     }
     AddShared(Severity::kOk, "transactions", where,
-              absl::StrCat("may be used; lanes need the prefix ", stage.group, "/"));
+              absl::StrCat("may be used; lanes need the prefix ", stage.process.group, "/"));
     if (const ErrorPtr error{rd_kafka_begin_transaction(client)}; error != nullptr) {
       return IsFencing(rd_kafka_error_code(error.get()));
     }
@@ -351,13 +351,13 @@ class Checker {
     rd_kafka_topic_partition_t* element =
         rd_kafka_topic_partition_list_add(offsets.get(), stage.input.c_str(), 0);
     element->offset = std::max<int64_t>(first.offset, 0);
-    const GroupMetadataPtr group(rd_kafka_consumer_group_metadata_new(stage.group.c_str()));
+    const GroupMetadataPtr group(rd_kafka_consumer_group_metadata_new(stage.process.group.c_str()));
     const ErrorPtr refused(
         rd_kafka_send_offsets_to_transaction(client, offsets.get(), group.get(), kRequestTimeoutMs));
     const ErrorPtr aborted(rd_kafka_abort_transaction(client, kRequestTimeoutMs));
     if (refused != nullptr && (IsFencing(rd_kafka_error_code(refused.get())) || IsFenced(client)))
       return true;
-    const std::string group_name = absl::StrCat("group ", stage.group);
+    const std::string group_name = absl::StrCat("group ", stage.process.group);
     if (refused == nullptr) {
       AddShared(Severity::kOk, "commits", group_name,
                 "takes offsets from this user (the attempt was aborted)");
@@ -472,7 +472,8 @@ class Checker {
       facts.horizon = options_.stage.horizon;
       const absl::Time now = absl::Now();
       facts.times = LogTimesOf(partition.first_record, now - partition.lag, now);
-      const bool has_store = !options_.snapshots.folder.empty() || !options_.snapshots.topic.empty();
+      const bool has_store =
+          !options_.process.snapshots.folder.empty() || !options_.process.snapshots.topic.empty();
       const auto snapshot = SnapshotId::Parse(metadata->snapshot);
       if (has_store && snapshot) facts.snapshot = snapshot->offset;
       const RestorePlan plan = PlanRestore(facts);
@@ -486,7 +487,7 @@ class Checker {
           plan.remedy);
     }
     if (planned == 0) return;
-    Add(Severity::kOk, "restart", absl::StrCat("group ", options_.group),
+    Add(Severity::kOk, "restart", absl::StrCat("group ", options_.process.group),
         absl::StrCat("reads ", offsets, " offsets of ", planned, " partitions again after a restart"));
   }
 

@@ -39,7 +39,7 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
   std::set<std::string> present;
   for (int32_t flow = 0; flow < flows_.size(); ++flow) {
     const DaemonOptions& options = flows_.at(flow).options;
-    present.insert(options.routed_from.empty() ? options.input : options.routed_from.front());
+    present.insert(options.half.routed_from.empty() ? options.input : options.half.routed_from.front());
   }
   TopicList::Inputs inputs = list_.Match({names.begin(), names.end()}, present);
   std::map<std::string, std::string> problems;

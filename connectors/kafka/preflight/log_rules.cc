@@ -226,7 +226,7 @@ class LogRules {
   void Unread() {
     for (const LogSample::Partition& partition : sample_.partitions) {
       if (partition.unread_from < 0) continue;
-      const bool stops = options_.on_unread_deleted == OnUnreadDeleted::kFail;
+      const bool stops = options_.policies.on_unread_deleted == OnUnreadDeleted::kFail;
       Add(stops ? Severity::kError : Severity::kWarning, "unread records",
           absl::StrCat("begins at offset ", partition.start, " in partition ", partition.partition,
                        ", and lethe has not read the records from offset ", partition.unread_from,

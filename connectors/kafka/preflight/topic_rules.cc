@@ -222,11 +222,11 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   const TopicFacts& origin = topics.with_places();
   Rules input_rules("input", input, findings);
   input_rules.Add(Severity::kOk, kPartitionsCheck, absl::StrCat("has ", input.partitions, " partitions"), "");
-  if (!options.routing) input_rules.HasMemory(options);
+  if (!options.half.routing) input_rules.HasMemory(options);
   if (input_rules.IsDescribed()) {
     input_rules.IsNotCompacted("compaction may keep the retry and remove the first");
     // Filters are rebuilt from the topic that is judged.
-    const bool is_judged = options.scope == Scope::kPartition || !options.routed_from.empty();
+    const bool is_judged = options.scope == Scope::kPartition || !options.half.routed_from.empty();
     if (is_judged) input_rules.IsKeptFor(options.stage.horizon, topics.lag);
     input_rules.BoundsTimes(options.max_future);
     input_rules.BoundsBatches();
@@ -236,7 +236,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   const auto has_places = [&](const TopicFacts& topic) {
     return !options.merged.empty() && topic.partitions >= origin.partitions;
   };
-  if (!options.routing && !has_places(topics.output)) output_rules.HasPartitionsFor(origin.partitions);
+  if (!options.half.routing && !has_places(topics.output)) output_rules.HasPartitionsFor(origin.partitions);
   if (output_rules.IsDescribed()) {
     output_rules.KeepsTimes();
     if (!origin.config.empty()) output_rules.TakesRecordsOf(origin);

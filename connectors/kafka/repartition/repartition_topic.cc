@@ -83,7 +83,7 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
                    " to it: unjudged ones would be lost, and copies of judged ones would pass"),
       absl::StrCat(
           "stop every instance, then have them routed again: kafka-consumer-groups.sh --bootstrap-server ",
-          options.brokers, " --group ", group, " --topic ", options.input,
+          options.process.brokers, " --group ", group, " --topic ", options.input,
           " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first unjudged "
           "record. Records read again that are in ",
           options.output, " already are written there again",
@@ -118,7 +118,7 @@ void LogTrimmer::Trim(const Flows& flows, const std::vector<LaneReport>& lanes) 
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
   for (const LaneReport& lane : lanes) {
     for (const PartitionReport& partition : lane.partitions) {
-      if (flows.at(partition.flow).options.routed_from.empty()) continue;  // it is not lethe's
+      if (flows.at(partition.flow).options.half.routed_from.empty()) continue;  // it is not lethe's
       const int64_t offset = partition.restore.restart;
       if (offset <= 0 || offset <= trimmed_[{partition.topic, partition.partition}]) continue;
       rd_kafka_topic_partition_list_add(list.get(), partition.topic.c_str(), partition.partition)->offset =

@@ -30,11 +30,11 @@ constexpr size_t kShownOfTopic = 150;
 class SnapshotFolder final : public SnapshotStore {
  public:
   explicit SnapshotFolder(const DaemonOptions& options)
-      : folder_(options.snapshots.folder),
+      : folder_(options.process.snapshots.folder),
         topic_(options.input),
         id_fingerprint_(options.record.id.Fingerprint()),
-        group_(absl::StrCat(
-            absl::Hex(HashId(absl::StrCat(options.group, "/", options.input), 0).a, absl::kZeroPad16))) {}
+        group_(absl::StrCat(absl::Hex(HashId(absl::StrCat(options.process.group, "/", options.input), 0).a,
+                                      absl::kZeroPad16))) {}
 
   absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override {
     return image.Write(Path(partition, id), go_on);
@@ -94,7 +94,7 @@ class SnapshotFolder final : public SnapshotStore {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOptions& options) {
-  const std::string& folder = options.snapshots.folder;
+  const std::string& folder = options.process.snapshots.folder;
   std::error_code error;
   const std::filesystem::path path(folder);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
@@ -115,8 +115,8 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOp
 
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options,
                                                                  SnapshotProducer& producer) {
-  if (!options.snapshots.folder.empty()) return OpenSnapshotFolder(options);
-  if (!options.snapshots.topic.empty()) return OpenSnapshotTopic(options, producer);
+  if (!options.process.snapshots.folder.empty()) return OpenSnapshotFolder(options);
+  if (!options.process.snapshots.topic.empty()) return OpenSnapshotTopic(options, producer);
   return nullptr;
 }
 

@@ -77,7 +77,7 @@ class SnapshotTopic final : public SnapshotStore {
   SnapshotTopic(const DaemonOptions& options, SnapshotProducer producer, int32_t partitions)
       : options_(options),
         id_fingerprint_(options.record.id.Fingerprint()),
-        topic_(options.snapshots.topic),
+        topic_(options.process.snapshots.topic),
         most_chunks_(MostChunks(options.stage.memory_limit_bytes)),
         partitions_(partitions),
         producer_(std::move(producer)) {}
@@ -98,7 +98,7 @@ class SnapshotTopic final : public SnapshotStore {
 
  private:
   std::string Prefix(int32_t partition) const {
-    return absl::StrCat(options_.group, "/", options_.input, "/", partition, "/");
+    return absl::StrCat(options_.process.group, "/", options_.input, "/", partition, "/");
   }
   std::string Key(int32_t partition, SnapshotId id, std::optional<int64_t> chunk) const {
     return absl::StrCat(Prefix(partition), SnapshotKey{id, chunk}.ToString());
@@ -381,7 +381,7 @@ absl::Status MakeProducer(const DaemonOptions& options, SnapshotProducer& produc
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options,
                                                                  SnapshotProducer& producer) {
   if (absl::Status made = MakeProducer(options, producer); !made.ok()) return made;
-  const std::string& name = options.snapshots.topic;
+  const std::string& name = options.process.snapshots.topic;
   const auto partitions = Patiently(kPatience, [&] {
     return EnsureTopic(options, producer.get(), "snapshot", name,
                        [](const TopicFacts&) -> absl::StatusOr<TopicConfig> { return kTopicConfig; });

@@ -52,11 +52,11 @@ absl::StatusOr<std::vector<int64_t>> OffsetsSince(rd_kafka_t* client, const std:
 
 absl::StatusOr<ClientPtr> TopicReader::MakeConsumer(absl::string_view isolation) const {
   DaemonOptions client;
-  client.brokers = options_.brokers;
-  client.instance = std::string(options_.name);
+  client.process.brokers = options_.brokers;
+  client.process.instance = std::string(options_.name);
   // librdkafka wants a group, even of a client that joins none.
-  client.group = absl::StrCat("lethe-", options_.name, "-", absl::Hex(std::random_device()()));
-  client.properties = options_.properties;
+  client.process.group = absl::StrCat("lethe-", options_.name, "-", absl::Hex(std::random_device()()));
+  client.process.properties = options_.properties;
   ClientConfig config = ReaderConfig(client, std::string(isolation),
                                      FetchOn::Defaults({{"queued.max.messages.kbytes", "65536"}}));
   return config.MakeConsumer();

@@ -53,9 +53,9 @@ absl::StatusOr<std::unique_ptr<TopicWriter>> TopicWriter::Open(const WriteOption
   }
   std::unique_ptr<TopicWriter> writer(new TopicWriter(options));
   DaemonOptions client;
-  client.brokers = options.brokers;
-  client.instance = "reconcile";
-  client.properties = options.properties;
+  client.process.brokers = options.brokers;
+  client.process.instance = "reconcile";
+  client.process.properties = options.properties;
   ClientConfig config = BaseConfig(client, {
                                                {"transaction.timeout.ms", "600000"},
                                                {"linger.ms", "5"},

@@ -69,7 +69,7 @@ absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string
   return absl::NotFoundError(
       absl::StrCat(role, " topic ", name, " does not exist",
                    nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
-                   "create it, for example with kafka-topics.sh --bootstrap-server ", options.brokers,
+                   "create it, for example with kafka-topics.sh --bootstrap-server ", options.process.brokers,
                    " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
 }
 
@@ -242,8 +242,8 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_
     if (creates_it && absl::IsNotFound(asked)) asked = absl::OkStatus();
   };
   describe("input", options.input, 1, topics.input);
-  if (asked.ok() && !options.routed_from.empty()) {
-    auto origin = DescribeInputs(options, options.routed_from, client);
+  if (asked.ok() && !options.half.routed_from.empty()) {
+    auto origin = DescribeInputs(options, options.half.routed_from, client);
     asked = origin.status();
     if (origin.ok()) topics.origin = *std::move(origin);
   }
@@ -258,8 +258,8 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_
       asked = absl::OkStatus();  // created later
   }
   if (asked.ok() && !options.divert.empty()) describe("divert", options.divert, partitions, topics.divert);
-  if (asked.ok() && !options.snapshots.topic.empty()) {
-    describe("snapshot", options.snapshots.topic, 1, topics.snapshots);
+  if (asked.ok() && !options.process.snapshots.topic.empty()) {
+    describe("snapshot", options.process.snapshots.topic, 1, topics.snapshots);
   }
   if (asked.ok() && options.has_two_stages()) {
     describe("repartition", RepartitionTopic(options), 1, topics.repartition);
@@ -270,7 +270,7 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_
 
 absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors) {
   ClientConfig config =
-      ReaderConfig(options, options.routed_from.empty() ? "read_committed" : "read_uncommitted");
+      ReaderConfig(options, options.half.routed_from.empty() ? "read_committed" : "read_uncommitted");
   errors.Watch(config);
   // A consumer: a producer's question would create missing topics where brokers allow it.
   return config.MakeConsumer();
@@ -294,10 +294,11 @@ absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
     if (absl::IsPermissionDenied(met)) return met;
     const std::string why(met.ok() ? answer.message() : met.message());
     // A topic may have been created a moment ago; if it stays missing, the error says so.
-    if (said != why && !missing) spdlog::warn("waiting for {}: {}", options.brokers, why);
+    if (said != why && !missing) spdlog::warn("waiting for {}: {}", options.process.brokers, why);
     said = why;
     if (stop.WaitFor(absl::Milliseconds(250))) {
-      return absl::CancelledError(absl::StrCat("stopped while waiting for ", options.brokers, ": ", why));
+      return absl::CancelledError(
+          absl::StrCat("stopped while waiting for ", options.process.brokers, ": ", why));
     }
   }
 }

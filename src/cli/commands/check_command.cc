@@ -136,8 +136,8 @@ bool AnswersAsItself(const std::string& address, const DaemonOptions& daemon) {
   const absl::StatusOr<std::string> answer = http::HttpGet(parsed->host, parsed->port, "/status");
   if (!answer.ok()) return false;
   const auto status = nlohmann::json::parse(*answer, nullptr, /*allow_exceptions=*/false);
-  return status.is_object() && status.value("group", "") == daemon.group &&
-         status.value("instance", "") == daemon.instance;
+  return status.is_object() && status.value("group", "") == daemon.process.group &&
+         status.value("instance", "") == daemon.process.instance;
 }
 
 Finding LookAtHttp(const std::string& address, const DaemonOptions& daemon) {
@@ -207,8 +207,8 @@ std::vector<Finding> CheckCluster(const RunConfig& config, SchemaSource* schemas
 std::vector<Finding> CheckMachine(const RunConfig& config) {
   std::vector<Finding> findings;
   if (config.limit) findings.push_back(LookAtLimit(config.daemon, *config.limit));
-  if (!config.daemon.snapshots.folder.empty()) {
-    findings.push_back(LookAtSnapshotFolder(config.daemon.snapshots.folder));
+  if (!config.daemon.process.snapshots.folder.empty()) {
+    findings.push_back(LookAtSnapshotFolder(config.daemon.process.snapshots.folder));
   }
   if (config.http != "off") findings.push_back(LookAtHttp(config.http, config.daemon));
   return findings;

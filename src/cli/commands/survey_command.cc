@@ -152,15 +152,15 @@ class Surveyor {
 // The topics that the pattern matches, without those that lethe would write for them, or has written.
 absl::StatusOr<std::vector<std::string>> MatchingTopics(const SurveyCommandOptions& options,
                                                         absl::string_view pattern) {
-  DaemonOptions process;
-  process.brokers = options.brokers;
-  process.properties = options.properties.values;
-  process.input = absl::StrCat("^((", pattern.substr(1), ").*)$");
-  process.output = "$1-unique";
-  const auto list = TopicList::Create({process});
+  DaemonOptions topics;
+  topics.process.brokers = options.brokers;
+  topics.process.properties = options.properties.values;
+  topics.input = absl::StrCat("^((", pattern.substr(1), ").*)$");
+  topics.output = "$1-unique";
+  const auto list = TopicList::Create({topics});
   if (!list.ok()) return list.status();
   kafka::ClientErrors errors;
-  const auto client = kafka::MakeAskingClient(process, errors);
+  const auto client = kafka::MakeAskingClient(topics, errors);
   if (!client.ok()) return client.status();
   const auto inputs = kafka::FindInputs(client->get(), *list);
   if (!inputs.ok()) {

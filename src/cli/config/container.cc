@@ -67,9 +67,10 @@ int64_t DefaultMemory(const CgroupLimit& limit) {
 
 int64_t BytesBesideMemory(const DaemonOptions& options) {
   const int64_t lane = (options.scope == Scope::kTopic ? 384 : 192) * kMiB;
-  const bool has_snapshots = !options.snapshots.folder.empty() || !options.snapshots.topic.empty();
+  const bool has_snapshots =
+      !options.process.snapshots.folder.empty() || !options.process.snapshots.topic.empty();
   const int64_t snapshot = has_snapshots ? options.stage.memory_limit_bytes / kMiB / 4 * kMiB : 0;
-  return 64 * kMiB + options.lanes * lane + snapshot;
+  return 64 * kMiB + options.process.lanes * lane + snapshot;
 }
 
 absl::Status FitsLimit(const DaemonOptions& options, const CgroupLimit& limit) {
@@ -78,7 +79,7 @@ absl::Status FitsLimit(const DaemonOptions& options, const CgroupLimit& limit) {
   if (all <= limit.bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "memory: ", FormatBytes(options.stage.memory_limit_bytes), ", and ", FormatBytes(beside),
-      " beside it for ", options.lanes, options.lanes == 1 ? " lane" : " lanes",
+      " beside it for ", options.process.lanes, options.process.lanes == 1 ? " lane" : " lanes",
       ", snapshots and the program, exceed this cgroup's memory limit of ", FormatBytes(limit.bytes), " (",
       limit.file, "): the kernel would kill lethe. Raise the limit to ", FormatBytes(all),
       ", or lower memory or lanes"));

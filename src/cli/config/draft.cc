@@ -147,7 +147,7 @@ absl::Status Draft::AddProperty(const std::string& name, const GivenValue& value
   const absl::Status status = kafka::ClientConfig().Set(name, value.text).status();
   if (!status.ok()) return Wrong(value.place, status.message());
   given[absl::StrCat(kKafka, ".", name)] = value;
-  std::vector<Property>& properties = config.daemon.properties;
+  std::vector<Property>& properties = config.daemon.process.properties;
   const auto same =
       absl::c_find_if(properties, [&](const Property& property) { return property.first == name; });
   if (same == properties.end()) {
@@ -232,7 +232,7 @@ absl::Status Draft::AddFlags(const RunFlags& flags) {
     if (!status.ok()) return status;
   }
   config.warning = kafka::SecretsOnCommandLine(properties.exposed);
-  config.daemon.exit_at_end = flags.exit_at_end;
+  config.daemon.process.exit_at_end = flags.exit_at_end;
   return absl::OkStatus();
 }
 

@@ -20,10 +20,10 @@ EffectiveValue Shown(std::string key, const GivenValue& value, bool is_secret) {
 EffectiveValue Default(const Setting<RunConfig>& setting, const RunConfig& config) {
   const DaemonOptions& daemon = config.daemon;
   EffectiveValue value = {std::string(setting.key), std::string(setting.fallback), "default"};
-  if (setting.key == "group") value.text = daemon.group;
-  if (setting.key == "instance") value.text = daemon.instance;
+  if (setting.key == "group") value.text = daemon.process.group;
+  if (setting.key == "instance") value.text = daemon.process.instance;
   if (setting.key == "static_membership") {
-    value.text = daemon.static_membership == StaticMembership::kAfterCrash ? "crash" : "false";
+    value.text = daemon.process.static_membership == StaticMembership::kAfterCrash ? "crash" : "false";
   }
   if (setting.key == "memory") {
     value.text = BytesSetting(daemon.stage.memory_limit_bytes);
@@ -82,7 +82,7 @@ std::vector<EffectiveValue> Effective(const Draft& draft) {
                              setting.key == kStorePassword));
     }
   }
-  for (const auto& [name, unused] : draft.config.daemon.properties) {
+  for (const auto& [name, unused] : draft.config.daemon.process.properties) {
     const std::string key = absl::StrCat("kafka.", name);
     const GivenValue& value = draft.given.at(key);
     // A value from the environment is treated as a secret.
@@ -145,7 +145,7 @@ std::string FingerprintOf(const Draft& draft, absl::string_view topics) {
   }
   if (!counters.empty()) absl::StrAppend(&effective, kCounters, "=", counters, "\n");
   if (!topics.empty()) absl::StrAppend(&effective, kTopics, "=", topics, "\n");
-  std::vector<Property> properties = draft.config.daemon.properties;
+  std::vector<Property> properties = draft.config.daemon.process.properties;
   std::sort(properties.begin(), properties.end());
   for (const auto& [name, value] : properties) {
     absl::StrAppend(&effective, name, "=", kafka::IsSecret(name) ? "" : value, "\n");

@@ -68,7 +68,7 @@ absl::Status CheckCounters(Draft& draft) {
   std::set<std::string> names;
   for (CounterDraft& counter : draft.counters) {
     CounterOptions& options = counter.config.options;
-    absl::Status status = CheckCounter(counter, draft.config.daemon.delivery);
+    absl::Status status = CheckCounter(counter, draft.config.daemon.process.delivery);
     if (!status.ok()) return status;
     if (!names.insert(options.name).second) {
       return Wrong(counter.place, "another counter has the name \"", options.name, "\"");
@@ -94,7 +94,7 @@ std::vector<NamedTopic> TopicsOf(const Draft& draft) {
   }
   for (const auto& [key, name] : {std::pair("output", &daemon.output),
                                   {"divert", &daemon.divert},
-                                  {"snapshots.to", &daemon.snapshots.topic}}) {
+                                  {"snapshots.to", &daemon.process.snapshots.topic}}) {
     if (!name->empty()) topics.push_back({key, *name, draft.PlaceOf(key)});
   }
   for (const CounterDraft& counter : draft.counters) {
@@ -173,7 +173,7 @@ absl::Status CheckStage(Draft& draft) {
 // The brokers would abort each transaction before its commit.
 absl::Status CheckTransactionTimeout(Draft& draft) {
   const auto given = draft.given.find("kafka.transaction.timeout.ms");
-  const absl::Duration interval = draft.config.daemon.commit_interval;
+  const absl::Duration interval = draft.config.daemon.process.commit_interval;
   int64_t timeout_ms = 0;
   if (given == draft.given.end() || !absl::SimpleAtoi(given->second.text, &timeout_ms) ||
       absl::Milliseconds(timeout_ms) > interval) {
@@ -193,15 +193,15 @@ absl::Status CheckSchemas(Draft& draft) {
   }
   if (draft.topic < 0 && !NeedsSchema(spec)) WarnOfUnusedRegistry(config);
   // Beside the snapshots, for the replay after a restart.
-  config.schema_registry.folder = config.daemon.snapshots.folder;
+  config.schema_registry.folder = config.daemon.process.snapshots.folder;
   return absl::OkStatus();
 }
 
 // The group's name is part of the name of a topic with scope: topic.
 absl::Status CheckGroup(Draft& draft) {
   DaemonOptions& daemon = draft.config.daemon;
-  if (daemon.group.empty()) {
-    daemon.group = absl::StrCat("lethe-", daemon.merged.empty() ? daemon.input : daemon.output);
+  if (daemon.process.group.empty()) {
+    daemon.process.group = absl::StrCat("lethe-", daemon.merged.empty() ? daemon.input : daemon.output);
   }
   if (daemon.scope != Scope::kTopic || IsPattern(daemon.input) || IsTopicName(RepartitionTopic(daemon))) {
     return absl::OkStatus();
@@ -214,10 +214,10 @@ absl::Status CheckGroup(Draft& draft) {
 
 absl::Status CheckInstance(Draft& draft) {
   DaemonOptions& daemon = draft.config.daemon;
-  if (!daemon.instance.empty()) {
+  if (!daemon.process.instance.empty()) {
     // A name that was given is meant to be unique in the group; two hosts of one name are not.
     if (!draft.given.contains("static_membership")) {
-      daemon.static_membership = StaticMembership::kAfterCrash;
+      daemon.process.static_membership = StaticMembership::kAfterCrash;
     }
     return absl::OkStatus();
   }
@@ -225,7 +225,7 @@ absl::Status CheckInstance(Draft& draft) {
   if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') {
     return absl::InvalidArgumentError("this host has no name; set instance (or --instance)");
   }
-  daemon.instance = name;
+  daemon.process.instance = name;
   return absl::OkStatus();
 }
 

@@ -78,6 +78,8 @@ absl::Status StoreStore(absl::string_view text, std::string& target) {
 
 template <auto... kMembers>
 using Daemon = At<&RunConfig::daemon, kMembers...>;
+template <auto... kMembers>
+using Process = Daemon<&DaemonOptions::process, kMembers...>;
 template <auto kMember>
 using Policy = Daemon<&DaemonOptions::policies, kMember>;
 template <auto... kMembers>
@@ -85,7 +87,7 @@ using Counter = At<&CounterConfig::options, kMembers...>;
 
 constexpr Setting<RunConfig> kSettings[] = {
     {"brokers", "HOST:PORT,...", "", true, "The Kafka cluster: one or more of its brokers", "localhost:9092",
-     Value<Daemon<&DaemonOptions::brokers>>},
+     Value<Process<&ProcessOptions::brokers>>},
     {"input", "TOPIC[,TOPIC...]", "", true,
      "Input topic. Several, or a list of them, are merged: an event that comes by more than one passes once "
      "(with scope: topic)",
@@ -142,42 +144,42 @@ constexpr Setting<RunConfig> kSettings[] = {
      "Topic for diverted records; it must exist, with as many partitions as the input", "orders-diverted",
      By<StoreTopicForm, Daemon<&DaemonOptions::divert>>},
     {"group", "NAME", "lethe-INPUT", false, "Consumer group; its offsets and transactions carry the name",
-     "lethe-orders", Value<Daemon<&DaemonOptions::group>>},
+     "lethe-orders", Value<Process<&ProcessOptions::group>>},
     {"instance", "NAME", "the host's name", false, "This process's name: stable, and unique in the group",
-     "lethe-0", Value<Daemon<&DaemonOptions::instance>>},
+     "lethe-0", Value<Process<&ProcessOptions::instance>>},
     {"start", "earliest|latest", "earliest", false, "Where to start without committed offsets", "latest",
      Choice<Daemon<&DaemonOptions::start>, Start::kEarliest, Start::kLatest>},
     {"delivery", "exactly_once|at_least_once", "exactly_once", false,
      "Whether a crash may repeat records in the output", "at_least_once",
-     Choice<Daemon<&DaemonOptions::delivery>, Delivery::kExactlyOnce, Delivery::kAtLeastOnce>},
+     Choice<Process<&ProcessOptions::delivery>, Delivery::kExactlyOnce, Delivery::kAtLeastOnce>},
     {"lanes", "NUMBER", "1", false, "Lanes in this process, each with a consumer, a producer and a thread",
-     "2", Value<Daemon<&DaemonOptions::lanes>>, "1 to 64"},
+     "2", Value<Process<&ProcessOptions::lanes>>, "1 to 64"},
     {"assignment", "eager|cooperative", "eager", false,
      "Rebalance protocol: eager stops all partitions when one moves, cooperative only that one",
-     "cooperative", Choice<Daemon<&DaemonOptions::assignment>, Assignment::kEager, Assignment::kCooperative>},
+     "cooperative",
+     Choice<Process<&ProcessOptions::assignment>, Assignment::kEager, Assignment::kCooperative>},
     {"static_membership", "true|crash|false", "crash if instance is set, else false", false,
      "When a restart within the group's session timeout keeps its partitions: always, after a crash only (a "
      "clean stop leaves the group at once), or never",
      "true",
-     Choice<Daemon<&DaemonOptions::static_membership>, StaticMembership::kAlways,
+     Choice<Process<&ProcessOptions::static_membership>, StaticMembership::kAlways,
             StaticMembership::kAfterCrash, StaticMembership::kNever>},
     {"commit_interval", "DURATION", "100ms", false,
      "How long a transaction stays open: a longer one costs less and delays the output", "100ms",
-     Value<Daemon<&DaemonOptions::commit_interval>>, "1ms to 10s"},
+     Value<Process<&ProcessOptions::commit_interval>>, "1ms to 10s"},
     {"on_short_history", "continue|fail", "continue", false,
      "If the log does not reach back one horizon, or the horizon was raised: continue, and copies of unknown "
      "ids may pass, or stop the partition",
-     "fail",
-     Choice<Daemon<&DaemonOptions::on_short_history>, OnShortHistory::kContinue, OnShortHistory::kFail>},
+     "fail", Choice<Policy<&Policies::on_short_history>, OnShortHistory::kContinue, OnShortHistory::kFail>},
     {"on_unread_deleted", "fail|continue", "fail", false,
      "If retention deleted records before lethe read them: stop the partition, or continue without them",
      "continue",
-     Choice<Daemon<&DaemonOptions::on_unread_deleted>, OnUnreadDeleted::kFail, OnUnreadDeleted::kContinue>},
+     Choice<Policy<&Policies::on_unread_deleted>, OnUnreadDeleted::kFail, OnUnreadDeleted::kContinue>},
     {"snapshots.to", "folder:PATH|topic:NAME|off", "off", false,
      "Where filters are saved, for a shorter replay after a restart", "folder:/var/lib/lethe",
-     By<StoreSnapshotPlace, Daemon<&DaemonOptions::snapshots>>},
+     By<StoreSnapshotPlace, Process<&ProcessOptions::snapshots>>},
     {"snapshots.every", "DURATION", "5m", false, "How often each partition's filter is saved", "5m",
-     Value<Daemon<&DaemonOptions::snapshots, &SnapshotOptions::every>>, "1s or more"},
+     Value<Process<&ProcessOptions::snapshots, &SnapshotOptions::every>>, "1s or more"},
     RegistrySetting<RunConfig>("schema_registry.url"),
     RegistrySetting<RunConfig>("schema_registry.user"),
     RegistrySetting<RunConfig>("schema_registry.password"),

@@ -37,15 +37,16 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
   }
   if (metadata->restart.offset > committed.offset || metadata->last.offset >= committed.offset) {
     return absl::FailedPreconditionError(absl::StrCat(
-        name, ": group ", options.group, " has committed offset ", committed.offset,
+        name, ": group ", options.process.group, " has committed offset ", committed.offset,
         ", and its commit metadata speaks of records beyond it (restart offset ", metadata->restart.offset,
         "): a copy of a group from another cluster can be like that. Reset the group's offsets with "
         "kafka-consumer-groups.sh --reset-offsets --topic ",
         options.input, "; it then starts there with an empty filter"));
   }
   if (!metadata->output.empty() && metadata->output != options.output) {
-    return absl::FailedPreconditionError(absl::StrCat(name, ": group ", options.group, " writes to topic ",
-                                                      metadata->output, ", not to ", options.output,
+    return absl::FailedPreconditionError(absl::StrCat(name, ": group ", options.process.group,
+                                                      " writes to topic ", metadata->output, ", not to ",
+                                                      options.output,
                                                       ": two pipelines on one group would each get a part of "
                                                       "the records. Use another group, or set output to ",
                                                       metadata->output));
@@ -62,11 +63,11 @@ absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const 
     for (const CommittedOffset& each : *committed) {
       if (each.offset < 0 || absl::IsNotFound(CommitMetadata::Parse(each.metadata).status())) continue;
       return absl::FailedPreconditionError(absl::StrCat(
-          "group ", options.group, " has judged ", other,
+          "group ", options.process.group, " has judged ", other,
           " so far: with another scope, or with inputs merged or not, it would write the same records again. "
           "Use another group or the former scope and inputs, or delete the group's offsets to start over: "
           "kafka-consumer-groups.sh --delete-offsets --group ",
-          options.group, " --topic ", other));
+          options.process.group, " --topic ", other));
     }
   }
   return absl::OkStatus();
@@ -165,7 +166,7 @@ void Assigner::StartEmpty(Task& task, int64_t origin) {
 bool Assigner::AcceptShortHistory(Task& task, const std::string& missing, const std::string& remedy) const {
   const std::string what =
       absl::StrCat(task.Name(), ": short history: ", missing, ": retries of events before that");
-  if (options_.on_short_history == OnShortHistory::kContinue) {
+  if (options_.policies.on_short_history == OnShortHistory::kContinue) {
     spdlog::warn("{} pass until the horizon of {} has gone by; {}", what,
                  absl::FormatDuration(options_.stage.horizon), remedy);
     return true;
@@ -304,7 +305,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   const std::string name = task->Name();
 
   if (committed.offset < 0) {
-    if (uncommitted == Uncommitted::kRecreated && !options_.routed_from.empty()) {
+    if (uncommitted == Uncommitted::kRecreated && !options_.half.routed_from.empty()) {
       FailPartition(*task, absl::StrCat(name, ": ", LostRepartitionTopic(options_)));
       return task;
     }
@@ -322,7 +323,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     const std::string unread =
         absl::StrCat(name, ": records ", committed.offset, " to ", log.start - 1,
                      " were deleted before lethe read them (the log starts at ", log.start, ")");
-    if (options_.on_unread_deleted == OnUnreadDeleted::kFail) {
+    if (options_.policies.on_unread_deleted == OnUnreadDeleted::kFail) {
       return fail(absl::StrCat(unread,
                                ": to skip them, set on_unread_deleted to continue, or reset the group to ",
                                log.start, " with kafka-consumer-groups.sh --reset-offsets"));

@@ -22,7 +22,7 @@ constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr int kMostDoublings = 9;  // an hour and a half
 
 std::string WhyGone(const Flow& flow) {
-  if (!flow.options.routed_from.empty()) return LostRepartitionTopic(flow.options);
+  if (!flow.options.half.routed_from.empty()) return LostRepartitionTopic(flow.options);
   return absl::StrCat(
       "input topic ", flow.options.input,
       " was deleted: records written so far stay; recreate it and it is read from its start, or stop");
@@ -50,7 +50,7 @@ void InputWatch::Look() {
   for (int32_t number = 0; number < count; ++number) {
     const Flow& flow = flows_.at(number);
     // A restarted static member gets its old assignment, even if partitions were added meanwhile.
-    const bool is_static = options_.static_membership != StaticMembership::kNever;
+    const bool is_static = options_.process.static_membership != StaticMembership::kNever;
     Watched& watched =
         watched_.try_emplace(number, Watched{is_static ? 0 : flow.topics.partitions}).first->second;
     const absl::StatusOr<int32_t>& partitions = counts.at(flow.options.input);

@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostInARow = 3;
 
 std::string PropertyOr(const DaemonOptions& options, absl::string_view name, std::string fallback) {
-  for (const auto& [key, value] : options.properties) {
+  for (const auto& [key, value] : options.process.properties) {
     if (key == name) fallback = value;
   }
   return fallback;
@@ -31,19 +31,19 @@ absl::Duration SessionTimeout(const DaemonOptions& options) {
 }  // namespace
 
 std::string MemberName(const DaemonOptions& options, int lane) {
-  return absl::StrCat(options.instance, "-", lane);
+  return absl::StrCat(options.process.instance, "-", lane);
 }
 
 InstanceClaim::InstanceClaim(const DaemonOptions& options, AskMembers ask, const Clock& clock)
     : options_(options),
-      is_static_(options.static_membership != StaticMembership::kNever),
+      is_static_(options.process.static_membership != StaticMembership::kNever),
       session_timeout_(SessionTimeout(options)),
       ask_(std::move(ask)),
       clock_(clock) {}
 
 std::string InstanceClaim::NameOf(int lane) const {
   return is_static_ ? MemberName(options_, lane)
-                    : PropertyOr(options_, "client.id", absl::StrCat("lethe-", options_.instance));
+                    : PropertyOr(options_, "client.id", absl::StrCat("lethe-", options_.process.instance));
 }
 
 void InstanceClaim::Look() {
@@ -52,7 +52,7 @@ void InstanceClaim::Look() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const NamedMember& member : *members) {
     bool has_our_name = false;
-    for (int lane = 0; lane < options_.lanes && !has_our_name; ++lane) {
+    for (int lane = 0; lane < options_.process.lanes && !has_our_name; ++lane) {
       has_our_name = member.name == NameOf(lane);
     }
     if (!has_our_name) continue;
@@ -60,7 +60,7 @@ void InstanceClaim::Look() {
     spdlog::info(
         "group {} has a member named {} on host {}: this process takes its place, or ends if that one is "
         "still running",
-        options_.group, member.name, member.host);
+        options_.process.group, member.name, member.host);
     return;
   }
 }
@@ -78,7 +78,7 @@ absl::StatusOr<std::string> InstanceClaim::HostOfOther(int lane, const std::stri
   }
   if (is_static_ && of_this_name == 0) return absl::UnavailableError("no member of this name is left");
   // Without static membership the process's lanes share a name.
-  return of_this_name > (is_static_ ? 0 : options_.lanes) ? host : "";
+  return of_this_name > (is_static_ ? 0 : options_.process.lanes) ? host : "";
 }
 
 absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
@@ -98,12 +98,12 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
         "lane {}: another process, on host {}, runs as instance {} of group {}: taking the name back from "
         "it. "
         "Give each process its own instance",
-        lane, host, options_.instance, options_.group);
+        lane, host, options_.process.instance, options_.process.group);
     return absl::OkStatus();
   }
   return absl::AlreadyExistsError(
-      absl::StrCat("another process, on host ", host, ", runs as instance ", options_.instance, " of group ",
-                   options_.group,
+      absl::StrCat("another process, on host ", host, ", runs as instance ", options_.process.instance,
+                   " of group ", options_.process.group,
                    " and stays: the two would fence each other. Give each process its own instance, such as "
                    "${HOSTNAME} in a StatefulSet"));
 }

@@ -19,7 +19,7 @@ void Membership::SetJoined(bool joined) {
   if (joined) {
     if (std::exchange(said_unassigned_, false)) {
       spdlog::info(
-          "lane {}: group {} has assigned partitions after {}", state_.lane, options_.group,
+          "lane {}: group {} has assigned partitions after {}", state_.lane, options_.process.group,
           absl::FormatDuration(absl::Trunc(state_.clock.Steady() - unassigned_since_, absl::Seconds(1))));
     }
     if (std::exchange(other_protocol_since_, absl::InfiniteFuture()) != absl::InfiniteFuture()) {
@@ -41,8 +41,8 @@ void Membership::LookAtWait() {
   spdlog::warn(
       "lane {}: waiting for group {} to assign partitions: after a crash the group waits for the member that "
       "is gone until its session times out, at most {} (session.timeout.ms){}",
-      state_.lane, options_.group, absl::FormatDuration(source_.session_timeout()),
-      options_.static_membership == StaticMembership::kNever
+      state_.lane, options_.process.group, absl::FormatDuration(source_.session_timeout()),
+      options_.process.static_membership == StaticMembership::kNever
           ? "; with instance set, a restarted process takes its own place again at once"
           : "");
 }
@@ -52,8 +52,9 @@ void Membership::MeetError(const SourceEvent& event) {
   const std::string& why = event.why;
   switch (event.problem) {
     case Problem::kMayNotUseGroup:
-      state_.fatal = absl::PermissionDeniedError(absl::StrCat(
-          "group ", options_.group, ": ", why, ": grant this user Read on group ", options_.group));
+      state_.fatal = absl::PermissionDeniedError(absl::StrCat("group ", options_.process.group, ": ", why,
+                                                              ": grant this user Read on group ",
+                                                              options_.process.group));
       return;
     case Problem::kMayNotReadTopic:
       state_.fatal = absl::PermissionDeniedError(absl::StrCat(why, ": grant this user Read on the topic"));
@@ -73,8 +74,8 @@ void Membership::MeetError(const SourceEvent& event) {
 
 void Membership::MeetOtherProtocol(const std::string& why) {
   const std::string what = absl::StrCat(
-      why, ": group ", options_.group, " has members that do not take assignment: ",
-      options_.assignment == Assignment::kCooperative ? "cooperative" : "eager",
+      why, ": group ", options_.process.group, " has members that do not take assignment: ",
+      options_.process.assignment == Assignment::kCooperative ? "cooperative" : "eager",
       "; the protocol cannot change while one of them is in the group. First stop every instance, then start "
       "them all with the new assignment");
   const absl::Time now = state_.clock.Steady();
@@ -100,7 +101,7 @@ void Membership::MeetSameName(const std::string& why) {
 
 absl::Status Membership::MayRecreateProducer() {
   // Static members learn it from their consumer, for certain.
-  if (options_.static_membership != StaticMembership::kNever) return absl::OkStatus();
+  if (options_.process.static_membership != StaticMembership::kNever) return absl::OkStatus();
   state_.heartbeat.Beat();
   state_.fatal.Update(claim_.Fenced(state_.lane, source_.member_id()));
   return state_.fatal;

@@ -46,7 +46,8 @@ void Ownership::Assign(const std::vector<TopicPartition>& partitions) {
                          : absl::AbortedError("the group has moved on before the assignment came");
   }
   // A cooperative client counts these as assigned, and would not offer them again.
-  if (options_.assignment == Assignment::kCooperative && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
+  if (options_.process.assignment == Assignment::kCooperative && absl::IsAborted(prepared))
+    wants_to_rejoin_ = true;
   std::vector<const Task*> assigned;
   if (prepared.ok()) {
     for (const TopicPartition& partition : partitions) {
@@ -68,7 +69,7 @@ void Ownership::Revoke(const std::vector<TopicPartition>& partitions, bool lost)
   }
   // The group is in its next generation, and no other member owns the partitions before this one releases
   // them: it may still commit. (Lost partitions were taken away before.)
-  if (options_.assignment == Assignment::kCooperative && !lost) lost = !source_.TakeGeneration();
+  if (options_.process.assignment == Assignment::kCooperative && !lost) lost = !source_.TakeGeneration();
   transactions_.End(!lost);
   Release(partitions);
   source_.Unassign(partitions);
@@ -306,7 +307,7 @@ void Ownership::LoseUnread(Task& task, const std::string& why) {
   held_.Release(task);
   // Below the committed offset the history is short, and no record was lost unread.
   const bool is_history = task.phase() == Phase::kChecking || task.phase() == Phase::kRestoring;
-  if (is_history || task.flow()->options.on_unread_deleted == OnUnreadDeleted::kContinue) {
+  if (is_history || task.flow()->options.policies.on_unread_deleted == OnUnreadDeleted::kContinue) {
     spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, task.next());
     // The records before it must be committed before the partition starts over.
     transactions_.End(/*may_commit=*/true);

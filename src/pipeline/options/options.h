@@ -24,7 +24,12 @@ enum class Action {
   kFail,    // its partition stops before it
 };
 
-// Handling of duplicates and bad records.
+// The filter cannot know all ids of the horizon: the log is too short, or the horizon was raised.
+enum class OnShortHistory { kContinue, kFail };
+// Retention has deleted unread records.
+enum class OnUnreadDeleted { kFail, kContinue };
+
+// Handling of duplicates, of bad records, and of what the log lacks.
 struct Policies {
   Action on_duplicate = Action::kDrop;      // kDrop, kTag or kDivert
   Action on_missing_id = Action::kPass;     // kPass, kDrop, kDivert or kFail
@@ -33,6 +38,8 @@ struct Policies {
   Action on_unreadable = Action::kFail;     // kFail or kDrop
   // For an event that passes and cannot be counted. kPass, or kDivert: a copy is diverted.
   Action on_uncountable = Action::kPass;
+  OnShortHistory on_short_history = OnShortHistory::kContinue;
+  OnUnreadDeleted on_unread_deleted = OnUnreadDeleted::kFail;
 
   bool diverts() const {
     return on_duplicate == Action::kDivert || on_missing_id == Action::kDivert ||
@@ -47,11 +54,6 @@ enum class Scope { kPartition, kTopic };
 // As in the configuration and in commit metadata.
 inline const char* ScopeName(Scope scope) { return scope == Scope::kTopic ? "topic" : "partition"; }
 enum class Delivery { kExactlyOnce, kAtLeastOnce };
-
-// The filter cannot know all ids of the horizon: the log is too short, or the horizon was raised.
-enum class OnShortHistory { kContinue, kFail };
-// Retention has deleted unread records.
-enum class OnUnreadDeleted { kFail, kContinue };
 
 // When a partition moves, all partitions stop, or only that one.
 enum class Assignment { kEager, kCooperative };
@@ -102,18 +104,17 @@ struct Routing {
   absl::Duration source_patience = absl::Minutes(1);
 };
 
-struct DaemonOptions {
+// Which half of Scope::kTopic the options are of (stage_options.h); not set by the user.
+struct Half {
+  std::optional<Routing> routing;        // the router
+  std::vector<std::string> routed_from;  // the deduplicator: the topics from which the input was routed
+};
+
+// What all topics of a process share.
+struct ProcessOptions {
   std::string brokers;  // bootstrap.servers
-  std::string input;    // of several, the first
-  // Inputs that are merged: the same events come by several ways. Empty: there is one.
-  std::vector<std::string> merged;
-  std::string input_header;  // of output records: the input that they came from; empty: none
-  std::string output;
   std::string group;
   std::string instance;  // stable, and unique in the group
-
-  Scope scope = Scope::kPartition;
-  Start start = Start::kEarliest;  // without a committed offset
   Delivery delivery = Delivery::kExactlyOnce;
   int lanes = 1;
   Assignment assignment = Assignment::kEager;
@@ -123,39 +124,46 @@ struct DaemonOptions {
   // A lane with lag that commits nothing for this long plus three commit intervals is not ready. Shorter in
   // tests.
   absl::Duration stall_patience = absl::Seconds(30);
+  SnapshotOptions snapshots;
+  std::vector<Property> properties;
+};
 
-  RecordSpec record;
-  Policies policies;
+struct DaemonOptions {
+  ProcessOptions process;
+
+  std::string input;  // of several, the first
+  // Inputs that are merged: the same events come by several ways. Empty: there is one.
+  std::vector<std::string> merged;
+  std::string input_header;  // of output records: the input that they came from; empty: none
+  std::string output;
   std::string divert;  // the dead-letter topic; empty unless policies.diverts()
   std::vector<CounterOptions> counters;
-  StageOptions stage;
-  std::optional<Reference> reference;  // a filter in place of stage.engine, for comparisons
+
+  Scope scope = Scope::kPartition;
+  Start start = Start::kEarliest;  // without a committed offset
+  RecordSpec record;
   // A record dated further ahead of this machine's clock counts as one without a time.
   absl::Duration max_future = absl::Hours(1);
-  SnapshotOptions snapshots;
-  OnShortHistory on_short_history = OnShortHistory::kContinue;
-  OnUnreadDeleted on_unread_deleted = OnUnreadDeleted::kFail;
-
-  std::vector<Property> properties;
-
-  // Set for the two halves of Scope::kTopic (stage_options.h), not by the user.
-  std::optional<Routing> routing;        // of the router
-  std::vector<std::string> routed_from;  // of the deduplicator: the topics from which the input was routed
+  Policies policies;
+  StageOptions stage;
+  std::optional<Reference> reference;  // a filter in place of stage.engine, for comparisons
+  Half half;
 
   AnyEngine engine() const { return {stage.engine, reference}; }
   // Whether both halves are meant.
-  bool has_two_stages() const { return scope == Scope::kTopic && !routing && routed_from.empty(); }
+  bool has_two_stages() const { return scope == Scope::kTopic && !half.routing && half.routed_from.empty(); }
   // Where both are meant: all that are merged.
   std::vector<std::string> inputs() const {
-    return merged.empty() || routing || !routed_from.empty() ? std::vector<std::string>{input} : merged;
+    return merged.empty() || half.routing || !half.routed_from.empty() ? std::vector<std::string>{input}
+                                                                       : merged;
   }
   // How far back a filter must know all ids.
-  absl::Duration known_horizon() const { return routing ? absl::ZeroDuration() : stage.horizon; }
+  absl::Duration known_horizon() const { return half.routing ? absl::ZeroDuration() : stage.horizon; }
   // What totals name as their topic: the input, or the topic from which it was routed; of merged inputs,
   // whose list may grow, the output.
   const std::string& origin() const {
     if (!merged.empty()) return output;
-    return routed_from.empty() ? input : routed_from.front();
+    return half.routed_from.empty() ? input : half.routed_from.front();
   }
   // The fields to read of each judged record.
   RecordSpec RecordAndCounters() const {
@@ -169,7 +177,7 @@ struct DaemonOptions {
 // output partitions.
 inline std::string IdFingerprint(const DaemonOptions& options, int32_t output_partitions) {
   const std::string fingerprint = options.record.id.Fingerprint();
-  return options.routing ? absl::StrCat(fingerprint, "/", output_partitions) : fingerprint;
+  return options.half.routing ? absl::StrCat(fingerprint, "/", output_partitions) : fingerprint;
 }
 
 }  // namespace lethe

@@ -26,22 +26,24 @@ std::string OrRouteAgain(absl::string_view repartition, absl::string_view routin
 }  // namespace
 
 std::string RepartitionTopic(const DaemonOptions& options) {
-  return absl::StrCat(options.group, "-", options.merged.empty() ? options.input : options.output,
+  return absl::StrCat(options.process.group, "-", options.merged.empty() ? options.input : options.output,
                       "-repartition");
 }
 
-std::string RoutingGroup(const DaemonOptions& options) { return absl::StrCat(options.group, "-repartition"); }
+std::string RoutingGroup(const DaemonOptions& options) {
+  return absl::StrCat(options.process.group, "-repartition");
+}
 
 DaemonOptions RoutingOptions(const DaemonOptions& options, const std::string& input) {
   DaemonOptions routing = options;
   routing.input = input;
-  routing.group = RoutingGroup(options);
+  routing.process.group = RoutingGroup(options);
   routing.output = RepartitionTopic(options);
-  routing.routing = {.to = {options.output, options.divert}, .lead = LeadOf(options.stage.horizon)};
+  routing.half.routing = {.to = {options.output, options.divert}, .lead = LeadOf(options.stage.horizon)};
   routing.counters.clear();
   routing.policies = RoutingPolicies(options.policies);
   if (!routing.policies.diverts()) routing.divert.clear();
-  routing.snapshots = {};
+  routing.process.snapshots = {};
   // Routers remember no ids: a restart reads a second of the log again.
   routing.stage = {.horizon = absl::Seconds(1), .engine = Engine::kExact, .audit_share = 0};
   routing.reference.reset();
@@ -57,7 +59,7 @@ Policies RoutingPolicies(const Policies& policies) {
 DaemonOptions JudgingOptions(const DaemonOptions& options) {
   DaemonOptions judging = options;
   judging.input = RepartitionTopic(options);
-  judging.routed_from = options.inputs();
+  judging.half.routed_from = options.inputs();
   // A record may come to the repartition topic a lead early, and its copy a lead late.
   judging.stage.horizon = options.stage.horizon + 2 * LeadOf(options.stage.horizon);
   judging.start = Start::kEarliest;  // `start` applies to the input, for the routers
@@ -66,12 +68,12 @@ DaemonOptions JudgingOptions(const DaemonOptions& options) {
 
 std::string LostRepartitionTopic(const DaemonOptions& judging) {
   std::string topics;
-  for (const std::string& input : judging.routed_from) absl::StrAppend(&topics, " --topic ", input);
+  for (const std::string& input : judging.half.routed_from) absl::StrAppend(&topics, " --topic ", input);
   return absl::StrCat(
       "repartition topic ", judging.input,
       " was deleted: its records that were not judged are lost unless they are routed again. Stop every "
       "instance, then kafka-consumer-groups.sh --bootstrap-server ",
-      judging.brokers, " --group ", RoutingGroup(judging), topics,
+      judging.process.brokers, " --group ", RoutingGroup(judging), topics,
       " --reset-offsets --execute --to-datetime with a time before the first record that was not judged, and "
       "start lethe: it makes the topic. Records read again are written to ",
       judging.output, " again");
@@ -79,18 +81,19 @@ std::string LostRepartitionTopic(const DaemonOptions& judging) {
 
 std::string OtherId(const DaemonOptions& options) {
   const std::string id = options.record.id.ToString();
-  if (options.routing) {
-    return absl::StrCat("group ", options.group, " has so far routed by another id than ", id, ", or ",
-                        options.output,
+  if (options.half.routing) {
+    return absl::StrCat("group ", options.process.group, " has so far routed by another id than ", id,
+                        ", or ", options.output,
                         " has another number of partitions than before: copies would go to different "
                         "partitions. Use another group, ",
-                        OrRouteAgain(options.output, options.group, {options.input}));
+                        OrRouteAgain(options.output, options.process.group, {options.input}));
   }
-  const std::string judged = absl::StrCat("group ", options.group, " has so far judged by another id than ",
-                                          id, ": earlier ids would not be recognized");
-  if (!options.routed_from.empty()) {
+  const std::string judged =
+      absl::StrCat("group ", options.process.group, " has so far judged by another id than ", id,
+                   ": earlier ids would not be recognized");
+  if (!options.half.routed_from.empty()) {
     return absl::StrCat(judged, ". Use another group, ",
-                        OrRouteAgain(options.input, RoutingGroup(options), options.routed_from));
+                        OrRouteAgain(options.input, RoutingGroup(options), options.half.routed_from));
   }
   return absl::StrCat(judged,
                       "; use another group, or reset the group's offsets with kafka-consumer-groups.sh "
@@ -99,8 +102,8 @@ std::string OtherId(const DaemonOptions& options) {
 }
 
 std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options) {
-  if (options.routing) return {};
-  if (!options.routed_from.empty()) return options.routed_from;
+  if (options.half.routing) return {};
+  if (!options.half.routed_from.empty()) return options.half.routed_from;
   DaemonOptions merged = options;
   merged.merged = {options.input};
   return {RepartitionTopic(options), RepartitionTopic(merged)};
@@ -108,7 +111,7 @@ std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options) {
 
 absl::Duration StatedHorizon(const DaemonOptions& options) {
   // JudgingOptions() adds an eighth.
-  return options.routed_from.empty() ? options.stage.horizon : options.stage.horizon * 8 / 9;
+  return options.half.routed_from.empty() ? options.stage.horizon : options.stage.horizon * 8 / 9;
 }
 
 std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
@@ -123,11 +126,11 @@ std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
 
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
   std::vector<std::string> topics;
-  if (options.routing) topics = options.routing->to;
+  if (options.half.routing) topics = options.half.routing->to;
   for (const CounterOptions& counter : options.counters) {
     if (counter.mode == CounterMode::kTotal) topics.push_back(counter.output);
   }
-  if (!options.routing && options.routed_from.empty()) {
+  if (!options.half.routing && options.half.routed_from.empty()) {
     topics.push_back(options.output);
     topics.push_back(options.divert);
   }

@@ -119,7 +119,7 @@ absl::StatusOr<TopicList> TopicList::Create(std::vector<DaemonOptions> entries) 
                                                      ": the input is also that of ", other->second->output,
                                                      "; delete one of the two entries"));
     }
-    list.own_.insert(options.snapshots.topic);
+    list.own_.insert(options.process.snapshots.topic);
     if (options.scope == Scope::kTopic && !IsPattern(options.input))
       list.own_.insert(RepartitionTopic(options));
     if (IsPattern(options.input)) {
@@ -219,7 +219,7 @@ bool TopicList::IsOwn(const std::string& topic) const {
   if (absl::StartsWith(topic, "__") || own_.contains(topic)) return true;
   return std::any_of(patterns_.begin(), patterns_.end(), [&](const Pattern& pattern) {
     // This group may have had `scope: topic`.
-    const bool is_repartition = absl::StartsWith(topic, absl::StrCat(pattern.options.group, "-")) &&
+    const bool is_repartition = absl::StartsWith(topic, absl::StrCat(pattern.options.process.group, "-")) &&
                                 absl::EndsWith(topic, "-repartition");
     return is_repartition || std::any_of(pattern.written.begin(), pattern.written.end(),
                                          [&](const Regex& written) { return Matches(written, topic); });

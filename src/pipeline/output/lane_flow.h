@@ -27,7 +27,7 @@ struct LaneFlow {
         writer(of, place),
         refusals(of.topics.output_rules),
         warnings(of, place.state),
-        room(of.options.routing ? std::nullopt : std::optional(TopicRoom())),
+        room(of.options.half.routing ? std::nullopt : std::optional(TopicRoom())),
         output_partitions(of.topics.least_partitions) {}
 
   const Flow& flow;

@@ -77,7 +77,7 @@ Original RecordWriter::OriginalOf(const Task& task, const InputRecord& input) {
   headers_.clear();
   if (input.headers != nullptr) input.headers->AppendTo(headers_);
   const RoutedFrom here = {task.id().partition, input.offset};
-  if (options_.routed_from.empty()) return {options_.input, here};
+  if (options_.half.routed_from.empty()) return {options_.input, here};
   return lethe::OriginalOf(options_, here, headers_);
 }
 

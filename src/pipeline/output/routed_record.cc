@@ -58,7 +58,7 @@ Original OriginalOf(const DaemonOptions& options, const RoutedFrom& here, std::v
   const bool is_merged = !options.merged.empty();
   const auto from = TakeRoutedFrom(is_merged, headers);
   if (!from) return {options.input, here};
-  return {is_merged ? from->topic : options.routed_from.front(), *from};
+  return {is_merged ? from->topic : options.half.routed_from.front(), *from};
 }
 
 }  // namespace lethe

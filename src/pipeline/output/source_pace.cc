@@ -98,7 +98,7 @@ std::optional<int64_t> RoutedSources::End(TopicPartition partition, absl::Time n
 
 SourcePace::SourcePace(const Flow& flow, const Workplace& place)
     : options_(flow.options),
-      routing_(*flow.options.routing),
+      routing_(*flow.options.half.routing),
       sources_(flow.sources),
       all_flows_(place.shared.flows),
       state_(place.state),
@@ -303,7 +303,7 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
   const absl::Duration patience =
       is_stopped ? std::min(routing_.source_patience, kPatienceWithStopped) : routing_.source_patience;
   // Of another lane only what is committed is seen.
-  if (stands_for_ < patience + kIntervals * options_.commit_interval) return;
+  if (stands_for_ < patience + kIntervals * options_.process.commit_interval) return;
   stands_for_ = absl::ZeroDuration();
   passed_over_[slowest_.partition] = slowest_.state.floor;
   spdlog::warn(
@@ -322,7 +322,7 @@ std::vector<TopicPartition> SourcePace::PassedOver() const {
 
 SourcePace* SourcePaces::Of(const Task& task) {
   const Flow& flow = *task.flow();
-  const std::optional<Routing>& routing = flow.options.routing;
+  const std::optional<Routing>& routing = flow.options.half.routing;
   if (!routing || routing->lead == absl::InfiniteDuration()) return nullptr;
   const auto [found, is_new] = by_flow_.try_emplace(flow.number);
   if (is_new) {
@@ -354,7 +354,7 @@ bool SourcePaces::MeetUnreadable(Task& task) {
 }
 
 void SourcePaces::Look() {
-  if (!place_.options().routing) return;
+  if (!place_.options().half.routing) return;
   // Each flow once.
   for (auto next = place_.tasks.begin(); next != place_.tasks.end();
        next = place_.tasks.upper_bound({next->first.flow, INT32_MAX})) {

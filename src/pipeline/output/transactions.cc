@@ -96,7 +96,7 @@ absl::Status Transactions::Begin(Task& task) {
     }
     open_ = true;
     tried_.clear();
-    deadline_ = state_.clock.Steady() + options_.commit_interval;
+    deadline_ = state_.clock.Steady() + options_.process.commit_interval;
     figures_.TransactionBegun(state_.clock.Wall());
   }
   if (task.in_transaction()) return absl::OkStatus();
@@ -385,8 +385,9 @@ void Transactions::NarrowDown(const std::string& why) {
     const Task* task = Find(tasks_, refusals[0].place.partition);
     if (task != nullptr) is_known = Blame(refusals, flows_.Of(*task)) || is_known;
   }
-  if (is_known) return;
+  // Also where it is known: others may follow, and each repeats all that is judged with it.
   if (carried_out_ > 1) return backoff_.Refused(Size());
+  if (is_known) return;
   for (Task* task : InTransaction(tasks_)) task->NoteRefused(why);
 }
 

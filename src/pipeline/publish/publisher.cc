@@ -53,7 +53,8 @@ Publisher::Publisher(const Workplace& place, LaneFlows& flows, const Membership&
 }
 
 bool Publisher::IsDue() const {
-  return state_.clock.Steady() >= next_publish_ || (options_.exit_at_end && IsAtEnd() != published_at_end_);
+  return state_.clock.Steady() >= next_publish_ ||
+         (options_.process.exit_at_end && IsAtEnd() != published_at_end_);
 }
 
 absl::Duration Publisher::PublishEvery() const {
@@ -238,7 +239,7 @@ LaneReport Publisher::Report() const {
 }
 
 absl::Duration Publisher::StallPatience() const {
-  return options_.stall_patience + kIntervals * options_.commit_interval;
+  return options_.process.stall_patience + kIntervals * options_.process.commit_interval;
 }
 
 std::string Publisher::WhyItStands() {
