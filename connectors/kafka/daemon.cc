@@ -526,7 +526,7 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
     const bool has_nothing = stage.options.half.routing && stage.flows.size() == 0;
     if (!lane.member.joined && !has_nothing) {
       std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
-      if (lane.member.session_timeout > absl::ZeroDuration()) {  // it has asked to join
+      if (lane.member.unassigned_for >= absl::Seconds(1)) {  // it has asked to join
         absl::StrAppend(&text, ", for ",
                         absl::FormatDuration(absl::Trunc(lane.member.unassigned_for, absl::Seconds(1))),
                         " so far; after a crash up to ", absl::FormatDuration(lane.member.session_timeout),

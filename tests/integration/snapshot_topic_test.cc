@@ -277,8 +277,9 @@ class SnapshotTopicStoreTest : public testing::Test {
     options_.process.snapshots.topic = options_.input + "-snapshots";
   }
   void SetUp() override {
-    ASSERT_TRUE(
-        SharedClient().CreateTopic(options_.process.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
+    ASSERT_TRUE(SharedClient()
+                    .CreateTopic(options_.process.snapshots.topic, 1, {{"cleanup.policy", "compact"}})
+                    .ok());
     stage_ = DedupStage::Create(options_.stage).value();
     filter_ = stage_->Open("orders-0").value();
   }

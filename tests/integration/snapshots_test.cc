@@ -474,7 +474,8 @@ TEST(SnapshotTopicTest, Rule15SnapshotsOfALaterOwnerStay) {
   options.record.id = *IdSpec::Parse("json:/id");
   options.stage.horizon = absl::Hours(1);
   options.process.snapshots.topic = options.input + "-snapshots";
-  ASSERT_TRUE(SharedClient().CreateTopic(options.process.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
+  ASSERT_TRUE(
+      SharedClient().CreateTopic(options.process.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
   const auto stage = DedupStage::Create(options.stage).value();
   const auto filter = stage->Open("orders-0").value();
   kafka::SnapshotProducer former_producer;

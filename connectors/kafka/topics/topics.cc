@@ -64,8 +64,10 @@ absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string
   }
   if (!absl::IsNotFound(topic.status())) return topic;
   // An input exists if its name is right; an output is new at first.
-  const std::optional<std::string> nearest =
-      role == "input" ? Nearest(name, TopicNames(client)) : std::nullopt;
+  std::vector<std::string> others;
+  if (role == "input") others = TopicNames(client);
+  std::erase(others, options.output);
+  const std::optional<std::string> nearest = Nearest(name, others);
   return absl::NotFoundError(
       absl::StrCat(role, " topic ", name, " does not exist",
                    nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",

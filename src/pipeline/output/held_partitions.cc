@@ -33,8 +33,8 @@ bool HeldPartitions::HasOutput(Task& task) {
   Hold(task,
        count.ok()
            ? absl::StrCat("records keep their partition number, and the output topics have only ", *count,
-                          "; it resumes when you add partitions there (kafka-topics.sh --alter --partitions ",
-                          id + 1, ")")
+                          "; it resumes when you add partitions there (kafka-topics.sh --bootstrap-server ",
+                          brokers_, " --alter --partitions ", id + 1, ")")
            : absl::StrCat(count.status().message(), "; it resumes when you create it"));
   return false;
 }
@@ -103,7 +103,7 @@ void HeldPartitions::Look(const Tasks& tasks) {
       continue;
     }
     flows_.Of(*task).output_partitions = *count;
-    spdlog::info("{}: resumed at offset {}: the output has its partition", task->Name(), task->next());
+    spdlog::info("{}: resumed at offset {}: the topics that it needs are there", task->Name(), task->next());
     Release(*task);
     source_.Seek(*task);
   }

@@ -215,7 +215,8 @@ void Transactions::FailDeleted(std::vector<Task*>& fresh) {
 void Transactions::RollBack(Outcome outcome) {
   const Failure failure = sink_.report().failure;
   const std::map<int32_t, std::string> to_blame = sink_.report().to_blame;
-  const std::string why = sink_.report().last_error;
+  std::string why = sink_.report().last_error;
+  if (why.empty()) why = "the group has moved on, or a partition stops";
   if (outcome != Outcome::kStopped) {
     // An aborted transaction stays aborted, even if another instance has committed the same offset meanwhile.
     const Outcome resolved = Resolve(outcome);
