@@ -25,6 +25,7 @@ CompactFormat FormatFor(int slots) {
   const int field_bits = std::min(Line::kSlotBits / slots - Line::kTagBits, Line::kMostFieldBits);
   CompactFormat format;
   format.slots = static_cast<uint8_t>(slots);
+  format.weight = static_cast<uint8_t>(2 * slots);
   format.field_bits = static_cast<uint8_t>(field_bits);
   format.first_field = static_cast<uint16_t>(slots * Line::kTagBits);
   format.field_mask = (uint64_t{1} << field_bits) - 1;

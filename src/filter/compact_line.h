@@ -29,6 +29,7 @@ struct CompactFormat {
   uint8_t field_bits = 0;    // of one field, its marker included
   uint16_t first_field = 0;  // the bit where the fields begin
   uint8_t whole_bits = 0;    // of the address that a new entry's field holds
+  uint8_t weight = 0;        // twice the slots, and one more if the line is to win where two have equal room
   uint64_t field_mask = 0;
   uint64_t tag_lanes = 0;  // bit i: a tag begins at byte i
 

@@ -57,6 +57,7 @@ void CompactLines::SetLines(uint64_t lines) {
     const int level = level_ + static_cast<int>(region % 2);
     if (regions_[region].slots == slots && rate_level_ == level_) continue;
     regions_[region] = formats_.Of(slots, level);
+    regions_[region].weight = static_cast<uint8_t>(2 * slots + static_cast<int>(region % 2));
     rates_[region] = formats_.RateOf(slots, level);
   }
   rate_level_ = level_;

@@ -25,10 +25,11 @@ struct CompactPlace {
 struct CompactSide {
   CompactPlace place;
   uint64_t meta_word = 0;
-  int64_t room = 0;  // for so many entries
-  int64_t dead = 0;  // entries
+  int64_t weight = 0;  // twice the room, and one more if the line's format says so
+  int64_t dead = 0;    // entries
 
-  int live() const { return place.format->slots - static_cast<int>(room); }
+  bool is_full() const { return weight <= 1; }
+  int live() const { return (place.format->weight - static_cast<int>(weight)) / 2; }
 };
 
 struct CompactFound {
@@ -130,7 +131,7 @@ template <typename Processor, typename Tag>
   const CompactMeta meta = Line::MetaIn(side->meta_word);
   const int entries = __builtin_popcountll(meta.mask);
   const int dead = Processor::template EntriesBefore<Tag>(meta.mask, Line::DeadEpochs(meta.stamp, span));
-  side->room = place.format->slots - (entries - dead);
+  side->weight = place.format->weight - 2 * (entries - dead);
   side->dead = dead;
   uint64_t same_tag = Processor::template SameTag<Tag>(place, tag);
   while (__builtin_expect(same_tag != 0, 0)) {

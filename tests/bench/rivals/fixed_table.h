@@ -93,9 +93,9 @@ class FixedTable final : public EachIdFilter<FixedTable<Tag, Processor>> {
   [[gnu::always_inline]] void InsertId(IdHash id) { TestAndInsertId(id); }
 
   [[gnu::always_inline]] void Add(IdHash id, const CompactFound& found) {
-    const CompactSide* side = &found.sides[found.sides[1].room > found.sides[0].room ? 1 : 0];
+    const CompactSide* side = &found.sides[found.sides[1].weight > found.sides[0].weight ? 1 : 0];
     CompactSide freed;
-    if (__builtin_expect(side->room <= 0, 0)) {
+    if (__builtin_expect(side->is_full(), 0)) {
       if (!MoveOne(id, found, &freed)) return;
       side = &freed;
     }
