@@ -29,7 +29,17 @@ CounterSums::Added CounterSums::Add(absl::string_view key, int64_t delta) {
   return Added::kYes;
 }
 
+void CounterSums::WriteAllTotals() {
+  if (!keeps_totals_ || std::exchange(writes_all_, true)) return;
+  ChangeAll();
+}
+
+void CounterSums::ChangeAll() {
+  for (const auto& [key, total] : totals_) changed_.emplace(key, total);
+}
+
 void CounterSums::Commit() {
+  writes_all_ = false;
   if (keeps_totals_) {
     for (const auto& [key, total] : changed_) totals_[key] = total;
   }
@@ -40,6 +50,7 @@ void CounterSums::Clear() {
   changed_.clear();
   new_keys_ = 0;
   bytes_ = 0;
+  if (writes_all_) ChangeAll();
 }
 
 }  // namespace lethe

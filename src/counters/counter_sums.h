@@ -43,6 +43,10 @@ class CounterSums {
   // Their memory, roughly: keys may be as large as records.
   int64_t bytes() const { return bytes_; }
 
+  // Between transactions: the topic of the totals was deleted. The next commit has all of them, and not only
+  // those that change.
+  void WriteAllTotals();
+
   void Commit();
   // After an abort; or, without totals, after its sums were written.
   void Clear();
@@ -56,7 +60,10 @@ class CounterSums {
   // Of a slot of the emptiest table and an allocation.
   static constexpr int64_t kBytesBesideKey = 112;
 
+  void ChangeAll();
+
   bool keeps_totals_ = false;
+  bool writes_all_ = false;
   size_t max_keys_ = std::numeric_limits<size_t>::max();
   // Allocates for each new key of a commit: keys are few beside records.
   Sums changed_;

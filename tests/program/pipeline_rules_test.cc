@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "src/pipeline/worker.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/task_peer.h"
 
 namespace lethe {
@@ -490,6 +492,45 @@ TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
   // What is judged again would be counted twice.
   cluster_.committed[0] = {{0, 0}, 1, ""};
   EXPECT_EQ(run("c").first, Phase::kFailed);
+}
+
+TEST_F(PipelineRulesTest, Rule16ATopicOfTotalsThatWasDeletedGetsAllOfThemAgain) {
+  CounterOptions counter;
+  counter.name = "sums";
+  counter.output = "sums";
+  counter.mode = CounterMode::kTotal;
+  counter.spec.key = *Field::Parse("key");
+  options_.counters = {counter};
+  Send({"a"}, 0);
+  Send({"b"}, 0);
+  test::ManualClock clock;
+  Life life(cluster_, options_, 2, nullptr, clock);
+  life.flows.at(0).topics.counter_max_bytes = {1'000'000};
+  const Task& task = life.Assign(0);
+  int step = 0;
+  life.source.on_idle = [&] {
+    if (step == 0 && task.committed() == 2) {
+      cluster_.output.clear();
+      cluster_.output_partitions = absl::NotFoundError("topic sums does not exist");
+      life.worker.held().Forget(task);
+      Send({"c"}, 0);
+      ++step;
+    } else if (step == 1 && task.phase() == Phase::kHeld) {
+      EXPECT_TRUE(cluster_.output.empty());
+      cluster_.output_partitions = 2;
+      life.sink.fail_commits = 1;  // and once more
+      ++step;
+    } else if (task.committed() == 3) {
+      life.stop.Request();
+    }
+    clock.Pass(absl::Seconds(1));
+  };
+  ASSERT_TRUE(life.Run().ok());
+  std::set<std::string> totals;
+  for (const FakeCluster::Written& each : cluster_.output) {
+    if (each.target.kind == Target::Kind::kCounter) totals.insert(*each.record.key);
+  }
+  EXPECT_EQ(totals, (std::set<std::string>{"sums/orders/0/a", "sums/orders/0/b", "sums/orders/0/c"}));
 }
 
 TEST_F(PipelineRulesTest, Rule16ARecordWithOneKeyTooManyIsWrittenAndNotCounted) {

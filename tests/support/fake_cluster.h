@@ -74,7 +74,7 @@ struct FakeCluster {
   std::map<At, Log> logs;
   std::map<At, Position> committed;
   std::vector<Written> output;  // committed, in the order of the commits
-  int32_t output_partitions = 1;
+  absl::StatusOr<int32_t> output_partitions = 1;
   RecordRules output_rules;  // by which the output refuses values for their size
 };
 

@@ -21,9 +21,11 @@ namespace lethe::test {
 // One life of a process: a worker between the fakes. Tests say what is assigned and revoked, or a group does.
 class Life {
  public:
-  Life(FakeCluster& of, const DaemonOptions& with, int32_t partitions = 2, FakeGroup* group = nullptr)
+  Life(FakeCluster& of, const DaemonOptions& with, int32_t partitions = 2, FakeGroup* group = nullptr,
+       const Clock& clock = SystemClock())
       : options(with),
         cluster(of),
+        state(0, stop, clock),
         source(of, group),
         sink(of, group == nullptr ? nullptr : &source),
         answers(of, flows, partitions) {
@@ -75,7 +77,7 @@ class Life {
   static Topics TopicsOf(const FakeCluster& cluster, int32_t partitions) {
     Topics topics;
     topics.partitions = topics.output_partitions = partitions;
-    topics.least_partitions = cluster.output_partitions;
+    topics.least_partitions = cluster.output_partitions.value_or(0);
     topics.output_rules = cluster.output_rules;
     return topics;
   }
@@ -83,7 +85,7 @@ class Life {
   DaemonOptions options;
   FakeCluster& cluster;
   StopFlag stop;
-  WorkerState state{0, stop};
+  WorkerState state;
   Flows flows;
   KeptPartitions kept;
   InstanceClaim claim{options, [] { return std::vector<NamedMember>(); }};

@@ -25,7 +25,7 @@ bool HeldPartitions::HasOutput(Task& task) {
   LaneFlow& flow = flows_.Of(task);
   const int32_t id = task.id().partition;
   if (id < flow.output_partitions) return true;
-  const auto count = sink_.CountPartitions(task.id().flow);
+  const auto count = CountPartitions(task.id().flow);
   // Without an answer of the broker the transaction shows it.
   if (!count.ok() && !absl::IsNotFound(count.status())) return true;
   flow.output_partitions = count.value_or(0);
@@ -39,6 +39,15 @@ bool HeldPartitions::HasOutput(Task& task) {
   return false;
 }
 
+absl::StatusOr<int32_t> HeldPartitions::CountPartitions(int32_t flow) {
+  auto count = sink_.CountPartitions(flow);
+  if (!absl::IsNotFound(count.status())) return count;
+  for (const auto& [id, task] : tasks_) {
+    if (id.flow == flow) task->WriteAllTotals();
+  }
+  return count;
+}
+
 void HeldPartitions::Hold(Task& task, const std::string& why) {
   if (task.Hold(why)) spdlog::error("{}", task.problem());
   source_.SetPaused(task, true);
@@ -47,6 +56,7 @@ void HeldPartitions::Hold(Task& task, const std::string& why) {
 
 void HeldPartitions::AwaitOutput(Task& task, const std::string& why) {
   flows_.Of(task).next_try = clock_.Steady() + kTryAgainAfter;
+  CountPartitions(task.id().flow).IgnoreError();  // until the next try it may be there again
   Hold(task, absl::StrCat(why, "; it tries again every ", absl::FormatDuration(kTryAgainAfter)));
 }
 
@@ -96,7 +106,7 @@ void HeldPartitions::Look(const Tasks& tasks) {
   for (auto& [id, task] : tasks) {
     if (task->phase() != Phase::kHeld) continue;
     auto asked = counts.find(id.flow);
-    if (asked == counts.end()) asked = counts.emplace(id.flow, sink_.CountPartitions(id.flow)).first;
+    if (asked == counts.end()) asked = counts.emplace(id.flow, CountPartitions(id.flow)).first;
     const absl::StatusOr<int32_t>& count = asked->second;
     if (!count.ok() || id.partition >= *count || clock_.Steady() < flows_.Of(*task).next_try) {
       next_look_ = clock_.Steady() + kLookEvery;

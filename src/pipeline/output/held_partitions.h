@@ -19,7 +19,8 @@ namespace lethe {
 class HeldPartitions {
  public:
   HeldPartitions(const Workplace& place, LaneFlows& flows)
-      : flows_(flows),
+      : tasks_(place.tasks),
+        flows_(flows),
         source_(place.source),
         sink_(place.sink),
         clock_(place.state.clock),
@@ -48,7 +49,10 @@ class HeldPartitions {
  private:
   void Hold(Task& task, const std::string& why);
   void LookForSchemas(const Tasks& tasks);
+  // As the sink does. Where a topic is missing, it is made again without the totals that it had.
+  absl::StatusOr<int32_t> CountPartitions(int32_t flow);
 
+  Tasks& tasks_;
   LaneFlows& flows_;
   Source& source_;
   Sink& sink_;

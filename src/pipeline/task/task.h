@@ -206,6 +206,9 @@ class Task {
   const RecordCounts& counts() const { return counts_; }  // committed
   std::vector<CounterSums>& sums() { return sums_; }      // of the options' counters
   const std::vector<CounterSums>& sums() const { return sums_; }
+  void WriteAllTotals() {
+    for (CounterSums& each : sums_) each.WriteAllTotals();
+  }
 
   // Records that topics refuse. Null if no topic is known to refuse the record.
   const Undeliverable* UndeliverableAt(int64_t offset) const {
