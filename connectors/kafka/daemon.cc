@@ -350,9 +350,9 @@ std::vector<LaneReport> Daemon::Stage::Reports() const {
 
 std::vector<int32_t> Daemon::Stage::Partitions(int32_t flow) const {
   std::vector<int32_t> partitions;
-  for (const LaneReport& lane : Reports()) {
-    for (const PartitionReport& partition : lane.partitions) {
-      if (partition.flow == flow) partitions.push_back(partition.partition);
+  for (const auto& lane : lanes) {
+    for (const TopicPartition& each : lane->ReportedPartitions()) {
+      if (each.flow == flow) partitions.push_back(each.partition);
     }
   }
   return partitions;

@@ -23,6 +23,7 @@ class Lane {
   absl::Status Run();
 
   LaneReport Report() const { return worker_.Report(); }
+  std::vector<TopicPartition> ReportedPartitions() const { return worker_.ReportedPartitions(); }
   // The time since its thread's last heartbeat; zero if it is not running.
   absl::Duration SilentFor() const {
     return state_.is_running ? state_.heartbeat.SinceLast() : absl::ZeroDuration();

@@ -36,6 +36,7 @@ class Worker {
   void Close();
 
   LaneReport Report() const { return publisher_.Report(); }
+  std::vector<TopicPartition> ReportedPartitions() const { return publisher_.ReportedPartitions(); }
 
   HeldPartitions& held() { return held_; }
   Membership& membership() { return membership_; }

@@ -350,11 +350,11 @@ TEST_F(SourcePaceTest, TwoInstancesWaitForEachOther) {
       turns.Pass(me);
       // One is often behind with its news.
       if (me == 0 && router.looks % 7 != 0) return;
-      std::map<TopicPartition, SourceState> others;
+      SourceStates others;
       for (int32_t id = 1 - me; id < partitions_; id += 2) {
         const Position& committed = input_.committed[id];
-        others[{0, id}] =
-            CommittedState(committed.offset, committed.metadata, input_.logs[id].end(), absl::Now());
+        others.emplace_back(TopicPartition{0, id}, CommittedState(committed.offset, committed.metadata,
+                                                                  input_.logs[id].end(), absl::Now()));
       }
       sources.Put(others, SteadyNow());
       sources.PutEnds(Ends(), SteadyNow());

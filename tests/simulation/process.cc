@@ -232,8 +232,8 @@ void Process::RunSnapshots() {
 std::vector<int32_t> Process::Stage::Partitions(int32_t flow) const {
   std::vector<int32_t> partitions;
   for (const auto& lane : lanes) {
-    for (const PartitionReport& partition : lane->worker.Report().partitions) {
-      if (partition.flow == flow) partitions.push_back(partition.partition);
+    for (const TopicPartition& each : lane->worker.ReportedPartitions()) {
+      if (each.flow == flow) partitions.push_back(each.partition);
     }
   }
   return partitions;
@@ -274,13 +274,13 @@ bool Process::Ask(const Stage& stage, const Flow& flow) {
   if (!committed.ok()) return false;
   feed_thread_.Pass();
   const std::vector<int32_t> owned = stage.Partitions(flow.number);
-  std::map<TopicPartition, SourceState> others;
+  SourceStates others;
   for (int32_t id = 0; id < partitions; ++id) {
     if (std::find(owned.begin(), owned.end(), id) != owned.end()) continue;
     const CommittedOffset& each = (*committed)[static_cast<size_t>(id)];
-    others[{flow.number, id}] =
-        CommittedState(std::max<int64_t>(each.offset, 0), each.metadata, ends[{flow.number, id}],
-                       clock_.Wall() + flow.options.max_future);
+    others.emplace_back(TopicPartition{flow.number, id},
+                        CommittedState(std::max<int64_t>(each.offset, 0), each.metadata,
+                                       ends[{flow.number, id}], clock_.Wall() + flow.options.max_future));
   }
   flow.sources->Put(others, clock_.Steady());
   return true;

@@ -85,14 +85,15 @@ absl::Status SourceFeed::Ask(const Flow& flow, bool with_count) {
   std::vector<int32_t> owned = owned_(flow.number);
   std::sort(owned.begin(), owned.end());
   const absl::Time latest = absl::Now() + options_.max_future;
-  std::map<TopicPartition, SourceState> others;
+  SourceStates others;
   for (const int32_t id : all) {
     if (std::binary_search(owned.begin(), owned.end(), id)) continue;
     const CommittedOffset& each = (*committed)[static_cast<size_t>(id)];
     const auto end = ends->find(id);
-    others[{flow.number, id}] =
+    others.emplace_back(
+        TopicPartition{flow.number, id},
         CommittedState(std::max<int64_t>(each.offset, 0), each.metadata,
-                       end == ends->end() ? std::numeric_limits<int64_t>::max() : end->second, latest);
+                       end == ends->end() ? std::numeric_limits<int64_t>::max() : end->second, latest));
   }
   flow.sources->Put(others, SteadyNow());
   return absl::OkStatus();

@@ -58,7 +58,7 @@ bool RoutedSources::Told<T>::is_new(absl::Time now) const {
   return at >= now - kNewsAge;
 }
 
-void RoutedSources::Put(const std::map<TopicPartition, SourceState>& states, absl::Time now) {
+void RoutedSources::Put(const SourceStates& states, absl::Time now) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [partition, state] : states) states_[partition] = {state, now};
 }
@@ -70,14 +70,13 @@ void RoutedSources::SetCount(int32_t flow, int32_t partitions) {
   }
 }
 
-std::map<TopicPartition, SourceState> RoutedSources::All(absl::Time now) const {
-  std::map<TopicPartition, SourceState> all;
+void RoutedSources::CopyTo(SourceStates& all, absl::Time now) const {
+  all.clear();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [partition, told] : states_) {
-    SourceState& state = all[partition] = told.value;
+    SourceState& state = all.emplace_back(partition, told.value).second;
     state.at_end = state.at_end && told.is_new(now);
   }
-  return all;
 }
 
 void RoutedSources::AskSoon() {
@@ -127,7 +126,7 @@ RecordRun SourcePace::Admit(Task& task, RecordRun run) {
     if (LookAt(*pace.peek, run, now)) Decide(task);
     return {};
   }
-  if (!is_new_) Renew();
+  if (!is_new_) Renew(state_.clock.Steady());
   const absl::Time limit = LimitOf(task);
   for (size_t i = 0; i < run.size(); ++i) {
     if (TimeOf(run[i], now) <= limit || run[i].offset == pace.wrong_time_at) continue;
@@ -192,8 +191,8 @@ void SourcePace::Resume(Task& task) {
 }
 
 SourcePace::Looked SourcePace::Look() {
-  Renew();
   const absl::Time now = state_.clock.Steady();
+  Renew(now);
   Looked looked;
   ForEachTask([&](Task& task) {
     if (!task.pace().waits()) {
@@ -214,21 +213,20 @@ SourcePace::Looked SourcePace::Look() {
   WatchSlowest(looked.is_any_waiting);
   if (sources_ != nullptr) {
     if (looked.is_any_waiting) sources_->AskSoon();
-    std::map<TopicPartition, SourceState> committed;
+    told_.clear();
     ForEachTask([&](Task& task) {
       // Only what is committed: what others route then comes later in the topic.
-      if (!task.in_transaction()) committed[task.id()] = StateOf(task, now);
+      if (!task.in_transaction()) told_.emplace_back(task.id(), StateOf(task, now));
     });
-    sources_->Put(committed, now);
+    sources_->Put(told_, now);
   }
   is_new_ = false;
   return looked;
 }
 
-void SourcePace::Renew() {
+void SourcePace::Renew(absl::Time now) {
   is_new_ = true;
   slowest_ = second_ = {};
-  const absl::Time now = state_.clock.Steady();
   const auto see = [&](TopicPartition partition, const SourceState& state) {
     if (state.at_end) return;
     if (const auto passed = passed_over_.find(partition); passed != passed_over_.end()) {
@@ -245,7 +243,8 @@ void SourcePace::Renew() {
   };
   ForEachTask([&](Task& task) { see(task.id(), StateOf(task, now)); });
   if (sources_ == nullptr) return;
-  for (const auto& [id, state] : sources_->All(now)) {
+  sources_->CopyTo(told_, now);
+  for (const auto& [id, state] : told_) {
     // Of a flow whose first partition has just been assigned its tasks are not looked at yet.
     if (!tasks_.contains(id) || !flows_.contains(id.flow)) see(id, state);
   }

@@ -32,6 +32,8 @@ struct SourceState {
 // metadata, and the end of the log before that was asked. Times after `latest` are not believed.
 SourceState CommittedState(int64_t offset, absl::string_view metadata, int64_t log_end, absl::Time latest);
 
+using SourceStates = std::vector<std::pair<TopicPartition, SourceState>>;
+
 // The source partitions of all routers that write one topic: of this process by its lanes, of others by their
 // commits. `now` is Clock::Steady(). Thread-safe.
 class RoutedSources {
@@ -39,12 +41,12 @@ class RoutedSources {
   // `asked_soon` is woken by AskSoon(), and outlives it; null: nobody waits for that.
   explicit RoutedSources(WakeUp* asked_soon = nullptr) : asked_soon_(asked_soon) {}
 
-  // By partition, as of now.
-  void Put(const std::map<TopicPartition, SourceState>& states, absl::Time now);
+  // As of now.
+  void Put(const SourceStates& states, absl::Time now);
   // The input has so many partitions. Nothing is known of those that were never put: they hold the others.
   void SetCount(int32_t flow, int32_t partitions);
-  // All of them. That a partition is at its end is believed for a few seconds only.
-  std::map<TopicPartition, SourceState> All(absl::Time now) const;
+  // All of them, by partition, into `all`. That a partition is at its end is believed for a few seconds only.
+  void CopyTo(SourceStates& all, absl::Time now) const;
   // The ends of the logs, by partition, as the brokers have just told them.
   void PutEnds(const std::map<TopicPartition, int64_t>& ends, absl::Time now);
   // Of a partition; nullopt: not told in the last few seconds.
@@ -118,7 +120,7 @@ class SourcePace {
   bool IsAtEnd(Task& task, absl::Time steady_now) const;
   SourceState StateOf(Task& task, absl::Time steady_now) const;
   // Finds the two slowest partitions.
-  void Renew();
+  void Renew(absl::Time steady_now);
   absl::Time LimitOf(const Task& task) const;
   // Looks at the records of the run; true once it is clear whether the record at the peek's offset is ahead.
   bool LookAt(Pace::Peek& peek, RecordRun run, absl::Time now) const;
@@ -139,6 +141,7 @@ class SourcePace {
   bool is_new_ = false;  // the two below are of this batch
   Slow slowest_;
   Slow second_;
+  SourceStates told_;  // by sources_, or to them: a look at them, or at the time, comes with each batch
   // The slowest partition, for how long it has stood still, and when that was last looked at.
   Slow watched_;
   absl::Duration stands_for_ = absl::ZeroDuration();

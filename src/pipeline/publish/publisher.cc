@@ -238,6 +238,14 @@ LaneReport Publisher::Report() const {
   return report;
 }
 
+std::vector<TopicPartition> Publisher::ReportedPartitions() const {
+  std::vector<TopicPartition> reported;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  reported.reserve(partitions_.size());
+  for (const auto& each : partitions_) reported.push_back({each->flow, each->partition});
+  return reported;
+}
+
 absl::Duration Publisher::StallPatience() const {
   return options_.process.stall_patience + kIntervals * options_.process.commit_interval;
 }

@@ -24,7 +24,7 @@
 
 namespace lethe {
 
-// Thread safety: Report() from any thread; the rest belongs to the worker's.
+// Thread safety: Report() and ReportedPartitions() from any thread; the rest belongs to the worker's.
 class Publisher {
  public:
   Publisher(const Workplace& place, LaneFlows& flows, const Membership& membership,
@@ -35,6 +35,8 @@ class Publisher {
   void Publish();
 
   LaneReport Report() const;
+  // The partitions in it, which is copied for more than them.
+  std::vector<TopicPartition> ReportedPartitions() const;
 
  private:
   // What a partition's report was made of, as far as it shows that nothing has happened since.

@@ -1,32 +1,48 @@
 #include "src/pipeline/restore/commit_metadata.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/types/span.h"
 
 namespace lethe {
 namespace {
 
-using Fields = std::map<absl::string_view, absl::string_view>;
-
-// Of words NAME=VALUE. False if a word has no '='.
-bool ParseFields(absl::Span<const absl::string_view> words, Fields* fields) {
-  bool is_good = true;
-  for (const absl::string_view word : words) {
-    is_good = is_good && absl::StrContains(word, '=');
-    const std::pair<absl::string_view, absl::string_view> field =
-        absl::StrSplit(word, absl::MaxSplits('=', 1));
-    fields->insert(field);
+// Words NAME=VALUE. They are few, and found faster in a row than in a map.
+class Fields {
+ public:
+  // False if a word has no '='.
+  bool Parse(absl::string_view words) {
+    bool is_good = true;
+    for (const absl::string_view word : absl::StrSplit(words, ' ')) {
+      const size_t equals = std::min(word.find('='), word.size());
+      is_good = is_good && equals < word.size();
+      fields_.emplace_back(word.substr(0, equals), word.substr(std::min(equals + 1, word.size())));
+    }
+    return is_good;
   }
-  return is_good;
-}
+  bool contains(absl::string_view name) const { return Find(name) != fields_.end(); }
+  // The first of this name; without one the text is empty.
+  absl::string_view operator[](absl::string_view name) const {
+    const auto found = Find(name);
+    return found == fields_.end() ? absl::string_view() : found->second;
+  }
+
+ private:
+  using Field = std::pair<absl::string_view, absl::string_view>;
+  using Row = absl::InlinedVector<Field, 20>;
+  Row::const_iterator Find(absl::string_view name) const {
+    return std::find_if(fields_.begin(), fields_.end(),
+                        [&](const Field& each) { return each.first == name; });
+  }
+
+  Row fields_;
+};
 
 std::string GrowthText(const Growth& growth) {
   if (growth.offset < 0) return absl::StrCat(growth.partitions);
@@ -127,19 +143,16 @@ std::string CommitMetadata::ToString() const {
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   if (!absl::StartsWith(text, "lethe/")) return absl::NotFoundError("no metadata of lethe's");
-  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
-  if (words[0] != "lethe/1" && words[0] != "lethe/2") {
-    return absl::FailedPreconditionError(absl::StrCat("the commit was written in format ", words[0],
+  const std::pair<absl::string_view, absl::string_view> words = absl::StrSplit(text, absl::MaxSplits(' ', 1));
+  if (words.first != "lethe/1" && words.first != "lethe/2") {
+    return absl::FailedPreconditionError(absl::StrCat("the commit was written in format ", words.first,
                                                       ", this program reads lethe/1 and lethe/2: run the "
                                                       "version that wrote it, or reset the group's offsets"));
   }
-  const absl::Status damaged = absl::DataLossError(
-      absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to start over"));
   Fields fields;
-  if (!ParseFields(absl::MakeConstSpan(words).subspan(1), &fields)) return damaged;
   CommitMetadata m;
   int64_t horizon_ms = 0;
-  if (!absl::SimpleAtoi(fields["o"], &m.origin.offset) ||
+  if (!fields.Parse(words.second) || !absl::SimpleAtoi(fields["o"], &m.origin.offset) ||
       !absl::SimpleAtoi(fields["n"], &m.origin.partitions) ||
       !absl::SimpleAtoi(fields["r"], &m.restart.offset) || !ParseTime(fields["rt"], &m.restart.stream_time) ||
       !ParseTime(fields["ct"], &m.committed_time) || !absl::SimpleAtoi(fields["h"], &horizon_ms) ||
@@ -152,7 +165,8 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
       (fields.contains("lt") && !ParseTime(fields["lt"], &m.last.time)) ||
       (fields.contains("nt") && !ParseTime(fields["nt"], &m.next_record_time)) ||
       (fields.contains("wt") && !ParseTime(fields["wt"], &m.wall_time))) {
-    return damaged;
+    return absl::DataLossError(
+        absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to start over"));
   }
   m.id_fingerprint = std::string(fields["id"]);
   m.horizon = absl::Milliseconds(horizon_ms);
@@ -187,9 +201,8 @@ std::string SnapshotNotes::ToString() const {
 }
 
 std::optional<SnapshotNotes> SnapshotNotes::Parse(absl::string_view text) {
-  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
   Fields fields;
-  ParseFields(words, &fields);
+  fields.Parse(text);
   SnapshotNotes notes;
   if (!absl::SimpleAtoi(fields["o"], &notes.origin) || !absl::SimpleAtoi(fields["m"], &notes.mark_offset) ||
       !absl::SimpleAtoi(fields["n"], &notes.timed_records) || !ParseTime(fields["c"], &notes.covered_since)) {
