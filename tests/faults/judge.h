@@ -46,8 +46,8 @@ struct FaultyEvent {
   std::string pad;  // makes it too large for the output
 
   std::string ToJson() const;
-  // False if it is none.
-  static bool Parse(const std::string& json, FaultyEvent* event);
+  // False if it is none, as ToJson() writes them.
+  static bool Parse(absl::string_view json, FaultyEvent* event);
 };
 
 struct TopicEnds {

@@ -191,8 +191,12 @@ void Broker::EndTransaction(int64_t transaction, bool commits, Log& log) {
 
 std::vector<Record> Broker::CommittedIn(const Topic& topic) const {
   std::vector<Record> records;
+  size_t entries = 0;
+  for (const auto& log : topic.logs) entries += static_cast<size_t>(log->stable_end());
+  records.reserve(entries);
   for (const auto& log : topic.logs) {
-    for (int64_t i = 0; i < log->stable_end(); ++i) {
+    const int64_t end = log->stable_end();
+    for (int64_t i = 0; i < end; ++i) {
       const Entry& entry = log->at(i);
       if (entry.kind == Entry::Kind::kRecord && is_committed(entry.transaction)) {
         records.push_back(entry.record);
@@ -206,7 +210,11 @@ std::vector<Record> Broker::Committed(const std::string& name) const {
   std::vector<Record> records;
   for (const Topic* topic : AllOf(name)) {
     std::vector<Record> more = CommittedIn(*topic);
-    std::move(more.begin(), more.end(), std::back_inserter(records));
+    if (records.empty()) {
+      records = std::move(more);
+    } else {
+      std::move(more.begin(), more.end(), std::back_inserter(records));
+    }
   }
   return records;
 }

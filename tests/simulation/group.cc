@@ -214,7 +214,7 @@ void Group::EndPending(int64_t transaction, bool commits) {
   const auto pending = pending_.extract(transaction);
   if (pending.empty() || !commits) return;
   for (const auto& [topic, position] : pending.mapped()) {
-    committed_[{topic, position.partition.partition}] = {position.offset, position.metadata};
+    committed_[topic][position.partition.partition] = {position.offset, position.metadata};
     world_.Say(options_.name, ": ", topic, "-", position.partition.partition, " is committed at ",
                position.offset, " (", position.metadata, ")");
   }
@@ -233,13 +233,16 @@ absl::StatusOr<std::vector<CommittedOffset>> Group::Committed(const std::string&
   return committed;
 }
 
-CommittedOffset Group::CommittedNow(const std::string& topic, int32_t partition) const {
-  const auto found = committed_.find({topic, partition});
-  return found == committed_.end() ? CommittedOffset() : found->second;
+const CommittedOffset& Group::CommittedNow(const std::string& topic, int32_t partition) const {
+  static const CommittedOffset none;
+  const auto of_topic = committed_.find(topic);
+  if (of_topic == committed_.end()) return none;
+  const auto found = of_topic->second.find(partition);
+  return found == of_topic->second.end() ? none : found->second;
 }
 
 void Group::Forget(const std::string& topic) {
-  std::erase_if(committed_, [&](const auto& each) { return each.first.first == topic; });
+  committed_.erase(topic);
   for (auto& [transaction, positions] : pending_) {
     std::erase_if(positions, [&](const auto& each) { return each.first == topic; });
   }

@@ -68,12 +68,12 @@ class Group {
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) const;
   // Another program commits.
   void Set(const std::string& topic, int32_t partition, CommittedOffset committed) {
-    committed_[{topic, partition}] = std::move(committed);
+    committed_[topic][partition] = std::move(committed);
   }
   // What is committed of a topic that is deleted goes with it; also an operator may do this.
   void Forget(const std::string& topic);
   // What is committed now.
-  CommittedOffset CommittedNow(const std::string& topic, int32_t partition) const;
+  const CommittedOffset& CommittedNow(const std::string& topic, int32_t partition) const;
   std::vector<NamedMember> Members() const;
   int generation() const { return generation_; }
 
@@ -109,7 +109,7 @@ class Group {
   int64_t round_ = 0;
   std::map<std::string, int32_t> partitions_;  // of topics, at the last assignment
   int next_member_ = 1;
-  std::map<GroupPartition, CommittedOffset> committed_;
+  std::map<std::string, std::map<int32_t, CommittedOffset>> committed_;
   std::map<int64_t, std::vector<std::pair<std::string, Position>>> pending_;
 };
 

@@ -18,7 +18,7 @@ constexpr size_t kMostProblems = 5;
 
 int64_t SendingOf(const Record& record) {
   test::FaultyEvent event;
-  return test::FaultyEvent::Parse(record.value.value_or(""), &event) ? event.send : -1;
+  return record.value && test::FaultyEvent::Parse(*record.value, &event) ? event.send : -1;
 }
 
 class RoutedJudge {
@@ -127,8 +127,12 @@ class RoutedJudge {
   // To the partitions of the repartition topic, in its order.
   void MapOutput() {
     std::map<std::pair<int32_t, int32_t>, int64_t> last;  // by partition of the output and of the other
-    for (Record& record : evidence_.judged.output) {
+    std::vector<Record>& output = evidence_.judged.output;
+    std::vector<std::pair<int64_t, size_t>> order;  // by the offset in the repartition topic
+    for (size_t i = 0; i < output.size(); ++i) {
+      Record& record = output[i];
       const auto found = places_.find(SendingOf(record));
+      order.emplace_back(found == places_.end() ? -1 : found->second.offset, i);
       if (found == places_.end()) continue;  // the oracle says so
       const auto& [partition, offset, of_input] = found->second;
       if (record.partition != of_input) {
@@ -142,14 +146,12 @@ class RoutedJudge {
       before = offset;
       record.partition = partition;
     }
-    std::stable_sort(evidence_.judged.output.begin(), evidence_.judged.output.end(),
-                     [&](const Record& a, const Record& b) { return OffsetOf(a) < OffsetOf(b); });
-    evidence_.judged.input = evidence_.routed;
-  }
-
-  int64_t OffsetOf(const Record& record) const {
-    const auto found = places_.find(SendingOf(record));
-    return found == places_.end() ? -1 : found->second.offset;
+    std::sort(order.begin(), order.end());
+    std::vector<Record> ordered;
+    ordered.reserve(order.size());
+    for (const auto& [offset, i] : order) ordered.push_back(std::move(output[i]));
+    output = std::move(ordered);
+    evidence_.judged.input = std::move(evidence_.routed);
   }
 
   struct Routed {

@@ -69,7 +69,7 @@ absl::Status SimulatedSink::Begin() {
   return absl::OkStatus();
 }
 
-std::string SimulatedSink::TopicOf(const OutputRecord& record) const {
+const std::string& SimulatedSink::TopicOf(const OutputRecord& record) const {
   const DaemonOptions& options = flows_.at(record.target.flow).options;
   switch (record.target.kind) {
     case Target::Kind::kOutput:
@@ -91,8 +91,9 @@ absl::Status SimulatedSink::Write(const OutputRecord& output) {
   for (const HeaderView& header : output.headers) {
     record.headers.emplace_back(std::string(header.name), Copy(header.value));
   }
-  bytes_ += static_cast<int64_t>(record.key.value_or("").size() + record.value.value_or("").size());
-  const std::string topic = TopicOf(output);
+  const auto size_of = [](const std::optional<std::string>& text) { return text ? text->size() : 0; };
+  bytes_ += static_cast<int64_t>(size_of(record.key) + size_of(record.value));
+  const std::string& topic = TopicOf(output);
   // Which one is of no matter to anybody here: deltas name their partition.
   const int32_t partition = std::max(output.partition, 0);
   auto batch = std::find_if(waiting_.begin(), waiting_.end(), [&](const Batch& each) {
@@ -115,7 +116,7 @@ bool SimulatedSink::Deliver(const Batch& batch) {
   // The repartition topic takes what the input takes.
   if (batch.topic == options.output && !options.half.routing) {
     const auto is_bad = [&](const Record& each) {
-      return each.value.value_or("").size() > sink_options_.output_takes_bytes;
+      return each.value && each.value->size() > sink_options_.output_takes_bytes;
     };
     if (std::any_of(batch.records.begin(), batch.records.end(), is_bad)) {
       report_.failure = Failure::kRefused;

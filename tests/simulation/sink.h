@@ -66,7 +66,7 @@ class SimulatedSink final : public Sink {
   void Fail(const std::string& why);
   Outcome ProducerLost(const std::string& why);
   bool Recreate();
-  std::string TopicOf(const OutputRecord& record) const;
+  const std::string& TopicOf(const OutputRecord& record) const;
 
   const DaemonOptions& options_;
   const Flows& flows_;

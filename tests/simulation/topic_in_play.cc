@@ -109,7 +109,7 @@ void TopicInPlay::LookAtPartitionsSoon() {
 }
 
 void TopicInPlay::CommitForeign() {
-  const CommittedOffset committed = site_.group.CommittedNow(names_.input, 0);
+  const CommittedOffset& committed = site_.group.CommittedNow(names_.input, 0);
   if (committed.offset < 0 || stops_ || is_routed() || !former_.empty()) return;
   site_.group.Set(names_.input, 0, {committed.offset, "lethe/99 of=later"});
   may_need_reset_ = true;
@@ -195,7 +195,7 @@ bool TopicInPlay::IsDone() const {
   }
   for (int32_t id = 0; const auto& log : site_.broker.topic(names_.input).logs) {
     const int64_t end = EndOf(id);
-    const CommittedOffset there = site_.group.CommittedNow(names_.input, id++);
+    const CommittedOffset& there = site_.group.CommittedNow(names_.input, id++);
     if (!former_.empty() && !IsOfPresentTopic(there)) return false;
     const int64_t committed = there.offset;
     // Before it stops, it commits behind the last record, not beyond what comes behind that.

@@ -2,9 +2,10 @@
 #ifndef LETHE_TESTS_SIMULATION_WORLD_H_
 #define LETHE_TESTS_SIMULATION_WORLD_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,15 @@
 #include "tests/simulation/fiber.h"
 
 namespace lethe::simulation {
+
+class Actor;
+
+// Whose turn it is. A resumption that was told before the last sleep began is of no effect.
+struct Turn {
+  Actor* actor;  // null: it is no more
+  uint64_t sleep = 0;
+  absl::Duration resumes_at = absl::InfiniteDuration();  // the first time that was told in this sleep
+};
 
 // Things that happen one after the other, in one thread, by the order of their times. The dice decide how
 // long everything takes, and so who comes first. Not thread-safe.
@@ -30,6 +40,8 @@ class World {
   Dice& dice() { return dice_; }
 
   void After(absl::Duration delay, std::function<void()> what);
+  // Nothing, now. It counts as a thing that happens.
+  void Pause() { soon_.push_back({next_number_++, {}}); }
   // Lets the next thing happen. False: nothing will ever happen.
   bool Step();
 
@@ -39,18 +51,25 @@ class World {
     ++said_;
     if (keeps_log_) absl::StrAppend(&log_, Stamp(), args..., "\n");
   }
+  // Lasts as long as this: what is still to come may be after the actor's end.
+  Turn& AddTurn(Actor* actor) { return turns_.emplace_back(Turn{actor}); }
   bool keeps_log() const { return keeps_log_; }
   const std::string& log() const { return log_; }
   int64_t said() const { return said_; }
 
  private:
-  struct Thing {
+  // Things of one time come in the order in which they were told.
+  struct Later {
     int64_t at_us;
-    uint64_t number;  // things of one time come in the order in which they were told
-    std::function<void()> what;
-    bool operator<(const Thing& other) const {
+    uint64_t number;
+    size_t place;  // in `whats_`: a heap moves its entries again and again
+    bool operator<(const Later& other) const {
       return at_us != other.at_us ? at_us > other.at_us : number > other.number;
     }
+  };
+  struct Soon {
+    uint64_t number;
+    std::function<void()> what;  // null: nothing
   };
   std::string Stamp() const;
 
@@ -58,7 +77,11 @@ class World {
   const bool keeps_log_;
   int64_t now_us_ = 0;
   uint64_t next_number_ = 0;
-  std::vector<Thing> things_;  // a heap
+  std::deque<Soon> soon_;     // at the present time
+  std::vector<Later> later_;  // a heap
+  std::vector<std::function<void()>> whats_;
+  std::vector<size_t> free_;  // places in it
+  std::deque<Turn> turns_;
   std::string log_;
   int64_t said_ = 0;
 };
@@ -99,13 +122,7 @@ class Actor {
   Fiber fiber_;
   bool dies_ = false;
   absl::Duration frozen_until_;
-  // A resumption that was told before the last sleep began is of no effect. Shared with those that are still
-  // to come, which may be after its end.
-  struct Turn {
-    Actor* actor;
-    uint64_t sleep = 0;
-  };
-  std::shared_ptr<Turn> turn_;
+  Turn& turn_;
 };
 
 }  // namespace lethe::simulation
