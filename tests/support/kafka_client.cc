@@ -133,9 +133,14 @@ Record FromMessage(const rd_kafka_message_t& message) {
   return record;
 }
 
-absl::StatusOr<std::vector<int64_t>> QueryEnds(rd_kafka_t* consumer, const std::string& topic,
-                                               int partitions) {
-  std::vector<int64_t> ends;
+struct Bounds {
+  int64_t begin;
+  int64_t end;
+};
+
+absl::StatusOr<std::vector<Bounds>> QueryBounds(rd_kafka_t* consumer, const std::string& topic,
+                                                int partitions) {
+  std::vector<Bounds> bounds;
   for (int p = 0; p < partitions; ++p) {
     int64_t low = 0, high = 0;
     rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -153,18 +158,21 @@ absl::StatusOr<std::vector<int64_t>> QueryEnds(rd_kafka_t* consumer, const std::
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return KafkaError(absl::StrCat("end offset of ", topic, "-", p), error);
     }
-    ends.push_back(high);
+    bounds.push_back({low, high});
   }
-  return ends;
+  return bounds;
 }
 
 }  // namespace
 
 bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout) {
+  // To ask a broker or a daemon costs both of them more than it costs to be told a little later.
+  constexpr absl::Duration kShortest = absl::Milliseconds(5);
+  constexpr absl::Duration kLongest = absl::Milliseconds(40);
   const absl::Time deadline = absl::Now() + timeout;
-  while (!condition()) {
+  for (absl::Duration pause = kShortest; !condition(); pause = std::min(1.5 * pause, kLongest)) {
     if (absl::Now() >= deadline) return false;
-    absl::SleepFor(absl::Milliseconds(5));
+    absl::SleepFor(pause);
   }
   return true;
 }
@@ -404,7 +412,11 @@ absl::StatusOr<std::vector<int64_t>> KafkaClient::EndOffsets(const std::string& 
   if (!partitions.ok()) return partitions.status();
   const absl::StatusOr<rd_kafka_t*> consumer = WatermarkConsumer(isolation);
   if (!consumer.ok()) return consumer.status();
-  return QueryEnds(*consumer, topic, *partitions);
+  const auto bounds = QueryBounds(*consumer, topic, *partitions);
+  if (!bounds.ok()) return bounds.status();
+  std::vector<int64_t> ends;
+  for (const Bounds& each : *bounds) ends.push_back(each.end);
+  return ends;
 }
 
 absl::StatusOr<rd_kafka_t*> KafkaClient::WatermarkConsumer(Isolation isolation) {
@@ -418,23 +430,29 @@ absl::StatusOr<rd_kafka_t*> KafkaClient::WatermarkConsumer(Isolation isolation) 
 }
 
 absl::StatusOr<std::vector<Record>> KafkaClient::ReadAll(const std::string& topic, Isolation isolation) {
-  const absl::StatusOr<std::vector<int64_t>> ends = EndOffsets(topic, isolation);
-  if (!ends.ok()) return ends.status();
+  const absl::StatusOr<int> known = KnownPartitions(topic);
+  if (!known.ok()) return known.status();
+  const int partitions = *known;
+  const absl::StatusOr<rd_kafka_t*> asking = WatermarkConsumer(isolation);
+  if (!asking.ok()) return asking.status();
+  const auto bounds = QueryBounds(*asking, topic, partitions);
+  if (!bounds.ok()) return bounds.status();
   const absl::StatusOr<Handle> consumer = NewConsumer("read all", isolation);
   if (!consumer.ok()) return consumer.status();
 
-  const int partitions = static_cast<int>(ends->size());
   const PartitionList assignment(rd_kafka_topic_partition_list_new(partitions),
                                  &rd_kafka_topic_partition_list_destroy);
   for (int p = 0; p < partitions; ++p) {
-    rd_kafka_topic_partition_list_add(assignment.get(), topic.c_str(), p)->offset = RD_KAFKA_OFFSET_BEGINNING;
+    // A new consumer does not know the leaders yet, and looks where a log begins half a second later.
+    rd_kafka_topic_partition_list_add(assignment.get(), topic.c_str(), p)->offset =
+        (*bounds)[static_cast<size_t>(p)].begin;
   }
   if (const rd_kafka_resp_err_t error = rd_kafka_assign(consumer->get(), assignment.get()); error != 0) {
     return KafkaError(absl::StrCat("assign ", topic), error);
   }
   // The end of a partition may be a transaction's marker, which is not shown: then it is the consumer's
   // report of the end that says that everything before it has been read.
-  std::vector<bool> done(ends->size(), false);
+  std::vector<bool> done(bounds->size(), false);
   std::vector<Record> records;
   const absl::Time deadline = absl::Now() + kTimeout;
   while (std::find(done.begin(), done.end(), false) != done.end()) {
@@ -449,7 +467,7 @@ absl::StatusOr<std::vector<Record>> KafkaClient::ReadAll(const std::string& topi
       return KafkaError(absl::StrCat("read ", topic), message->err, rd_kafka_message_errstr(message.get()));
     }
     const auto partition = static_cast<size_t>(message->partition);
-    const int64_t end = (*ends)[partition];
+    const int64_t end = (*bounds)[partition].end;
     if (!at_end && message->offset < end) records.push_back(FromMessage(*message));
     if (message->offset + (at_end ? 0 : 1) >= end) done[partition] = true;
   }
