@@ -455,7 +455,7 @@ TEST(SlowTopicTest, DelaysTheOthersByLittle) {
   };
   ASSERT_TRUE(daemon.Await([&] { return judged(bills) > 0; })) << daemon.Log();  // it knows what that takes
   std::vector<absl::Duration> took;
-  for (int round = 1; round <= 7; ++round) {
+  for (int round = 1; round <= 5; ++round) {
     ASSERT_TRUE(client->Produce(orders, {WithId(absl::StrCat("order-", round))}).ok());
     const absl::Time begin = absl::Now();
     ASSERT_TRUE(daemon.Await([&] { return judged(orders) == round; })) << daemon.Log();
