@@ -194,6 +194,27 @@ TEST_F(ManyTopicsTest, APartitionOfAFormerTopicStopsBesideOneOfThePresent) {
   EXPECT_EQ(former.phase(), Phase::kFailed);
 }
 
+// Its other partition belongs to another lane, which has not committed for it, either.
+TEST_F(ManyTopicsTest, ATopicThatWasRefusedAtItsAssignmentIsNotTakenForOneWithoutAnOwner) {
+  for (const bool is_refused : {false, true}) {
+    const auto life = Start();
+    test::ManualClock clock;
+    WorkerState state{0, life->stop, clock};
+    InputWatch watch({life->shared, state, life->tasks, life->source, life->sink, life->answers},
+                     life->worker.ownership());
+    life->worker.ownership().Assign({At(0, 0), At(0, 1)});
+    Task& clicks = life->Assign({1, 0});
+    if (is_refused) clicks.Fail("its totals are ahead of the group");
+    life->flows.at(1).SetTopics({});  // known before the topic had its partitions
+    for (int i = 0; i < 10; ++i) {
+      watch.Look();
+      clock.Pass(absl::Seconds(10));
+    }
+    EXPECT_EQ(life->source.rejoins > 0, !is_refused);
+    EXPECT_EQ(watch.Unreadable().empty(), is_refused);
+  }
+}
+
 TEST_F(ManyTopicsTest, WithoutAnotherTopicAnOutputThatFailsIsTriedAgain) {
   Send({1, 0}, {"a"});
   const auto life = Start();

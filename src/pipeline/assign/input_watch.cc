@@ -208,8 +208,11 @@ bool InputWatch::IsUnassignedForLong(const Seen& seen, const Cluster::CommittedO
                                           tasks_.contains({seen.flow.number, unassigned}))) {
     ++unassigned;
   }
-  if (unassigned == seen.partitions) {
-    watched.given_partitions = seen.partitions;
+  // A topic that was refused at its assignment has committed nothing, whoever owns its partitions.
+  const bool is_refused = std::any_of(seen.tasks.begin(), seen.tasks.end(),
+                                      [](const Task* task) { return task->phase() == Phase::kFailed; });
+  if (unassigned == seen.partitions || is_refused) {
+    if (!is_refused) watched.given_partitions = seen.partitions;
     watched.unassigned_since = absl::InfiniteFuture();
     watched.rejoined = 0;
     return false;
