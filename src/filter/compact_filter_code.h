@@ -104,7 +104,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, C
     while (!table_.Squeeze(id, epochs_.span())) {
       if (!Base::SweepAtLimit()) Base::ForgetAtLimit();
     }
-    if (table_.stashed() > 0) Base::NoteDue();
+    Base::NoteDue();  // an id may be in the stash, or a sweep have begun
   }
 
   [[gnu::always_inline]] void NoteAdded() {

@@ -445,9 +445,11 @@ TEST(RulesTest, Rule19APartitionThatHasNowhereToGoIsHeldAndNoOther) {
   ASSERT_TRUE(daemon->AwaitLog("-1 is held at offset 0: "));
   flow.SendIds("a", 51, 200);
   EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 200; }));
-  EXPECT_TRUE(daemon->Await([&] { return daemon->Get("/readyz").status == 503; }));
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "it resumes when you add partitions there"));
-  EXPECT_EQ(daemon->Metric("lethe_partition_failed"), 1);
+  EXPECT_TRUE(daemon->Await([&] {
+    const HttpAnswer ready = daemon->Get("/readyz");
+    return ready.status == 503 && absl::StrContains(ready.body, "it resumes when you add partitions there") &&
+           daemon->Metric("lethe_partition_failed") == 1;
+  })) << daemon->Get("/readyz").body;
   ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
   EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 300; }));
   EXPECT_TRUE(daemon->AwaitReady());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
@@ -18,6 +19,11 @@ constexpr absl::Duration kTryAgainAfter = absl::Seconds(10);
 constexpr absl::Duration kSchemaSoon = absl::Seconds(1);
 // Each has 1 MiB or 4,096 records at most.
 constexpr size_t kMostKeeping = 32;
+
+bool KeepsTotals(const DaemonOptions& options) {
+  return absl::c_any_of(options.counters,
+                        [](const CounterOptions& each) { return each.mode == CounterMode::kTotal; });
+}
 
 }  // namespace
 
@@ -55,8 +61,13 @@ void HeldPartitions::Hold(Task& task, const std::string& why) {
 }
 
 void HeldPartitions::AwaitOutput(Task& task, const std::string& why) {
-  flows_.Of(task).next_try = clock_.Steady() + kTryAgainAfter;
-  CountPartitions(task.id().flow).IgnoreError();  // until the next try it may be there again
+  LaneFlow& flow = flows_.Of(task);
+  const absl::Time now = clock_.Steady();
+  // A topic of totals that is missing now may be there again at the next try.
+  if (now >= flow.next_try && KeepsTotals(flow.flow.options)) {
+    CountPartitions(task.id().flow).IgnoreError();
+  }
+  flow.next_try = now + kTryAgainAfter;
   Hold(task, absl::StrCat(why, "; it tries again every ", absl::FormatDuration(kTryAgainAfter)));
 }
 
