@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "src/pipeline/output/routed_record.h"
@@ -577,6 +578,26 @@ TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldAndStopsNoOther) 
   next.Assign(1);
   ASSERT_TRUE(next.Run().ok());
   EXPECT_EQ(Out(), "a b");
+}
+
+TEST_F(PipelineRulesTest, Rule19WhatAHeldPartitionWaitsForIsSaidAnew) {
+  cluster_.output_partitions = absl::NotFoundError("no such topic");
+  Send({"b"}, 1);
+  test::ManualClock clock;
+  Life life(cluster_, options_, 2, nullptr, clock);
+  const Task& task = life.Assign(1);
+  life.source.on_idle = [&] {
+    if (absl::StrContains(task.problem(), "create it")) {
+      cluster_.output_partitions = 1;
+    } else if (absl::StrContains(task.problem(), "--alter --partitions 2")) {
+      cluster_.output_partitions = 2;
+    } else if (task.committed() == 1) {
+      life.stop.Request();
+    }
+    clock.Pass(absl::Seconds(1));
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "b");
 }
 
 TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {

@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace lethe {
@@ -36,13 +37,15 @@ bool HeldPartitions::HasOutput(Task& task) {
   if (!count.ok() && !absl::IsNotFound(count.status())) return true;
   flow.output_partitions = count.value_or(0);
   if (id < flow.output_partitions) return true;
-  Hold(task,
-       count.ok()
-           ? absl::StrCat("records keep their partition number, and the output topics have only ", *count,
-                          "; it resumes when you add partitions there (kafka-topics.sh --bootstrap-server ",
-                          brokers_, " --alter --partitions ", id + 1, ")")
-           : absl::StrCat(count.status().message(), "; it resumes when you create it"));
+  Hold(task, WhyItLacks(id, count));
   return false;
+}
+
+std::string HeldPartitions::WhyItLacks(int32_t partition, const absl::StatusOr<int32_t>& count) const {
+  if (!count.ok()) return absl::StrCat(count.status().message(), "; it resumes when you create it");
+  return absl::StrCat("records keep their partition number, and the output topics have only ", *count,
+                      "; it resumes when you add partitions there (kafka-topics.sh --bootstrap-server ",
+                      brokers_, " --alter --partitions ", partition + 1, ")");
 }
 
 absl::StatusOr<int32_t> HeldPartitions::CountPartitions(int32_t flow) {
@@ -119,7 +122,12 @@ void HeldPartitions::Look(const Tasks& tasks) {
     auto asked = counts.find(id.flow);
     if (asked == counts.end()) asked = counts.emplace(id.flow, CountPartitions(id.flow)).first;
     const absl::StatusOr<int32_t>& count = asked->second;
-    if (!count.ok() || id.partition >= *count || clock_.Steady() < flows_.Of(*task).next_try) {
+    const bool lacks_it = count.ok() ? id.partition >= *count : absl::IsNotFound(count.status());
+    if (lacks_it) {
+      const std::string why = WhyItLacks(id.partition, count);
+      if (!absl::StrContains(task->problem(), why)) Hold(*task, why);
+    }
+    if (lacks_it || !count.ok() || clock_.Steady() < flows_.Of(*task).next_try) {
       next_look_ = clock_.Steady() + kLookEvery;
       continue;
     }
