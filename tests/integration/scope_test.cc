@@ -182,7 +182,7 @@ TEST(ScopeTest, OnlyPartitionsThatTheOutputLacksAreHeld) {
   EXPECT_TRUE(OncePerTopic(flow));
 }
 
-// The second stage holds its partitions, says why, and goes on by itself.
+// The second stage holds its partitions, reports the reason, and resumes by itself.
 TEST(ScopeTest, AnOutputDeletedUnderItIsReportedAndAwaited) {
   Flow flow(Options(1));
   const auto daemon = flow.Start({"--scope=topic", "--kafka=topic.metadata.refresh.interval.ms=500",

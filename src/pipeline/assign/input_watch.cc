@@ -208,7 +208,7 @@ bool InputWatch::IsUnassignedForLong(const Seen& seen, const Cluster::CommittedO
                                           tasks_.contains({seen.flow.number, unassigned}))) {
     ++unassigned;
   }
-  // A topic that was refused at its assignment has committed nothing, whoever owns its partitions.
+  // A topic that was refused at its assignment has no commits, although its partitions have an owner.
   const bool is_refused = std::any_of(seen.tasks.begin(), seen.tasks.end(),
                                       [](const Task* task) { return task->phase() == Phase::kFailed; });
   if (unassigned == seen.partitions || is_refused) {
