@@ -16,7 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostSchemaBytes = size_t{1} << 20;
-constexpr size_t kMostReferences = 256;
 constexpr int kMostDepth = 8;  // of an answer; metadata and rules of a schema may stand in it
 
 // Discarded: it is not JSON. What is deeper is left out.

@@ -2,6 +2,7 @@
 #ifndef LETHE_CONNECTORS_REGISTRY_SCHEMA_ANSWER_H_
 #define LETHE_CONNECTORS_REGISTRY_SCHEMA_ANSWER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "src/record/schema_source.h"
 
 namespace lethe::registry {
+
+// Of one schema with all that it refers to.
+inline constexpr size_t kMostReferences = 256;
 
 struct SchemaAnswer {
   struct Reference {

@@ -18,7 +18,6 @@ namespace {
 constexpr size_t kMostEntries = 100'000;  // waiting or unknown; a partition waits for one or two at a time
 constexpr size_t kMostUnknown = 10'000;
 constexpr size_t kMostExpected = 10'000;
-constexpr size_t kMostReferences = 256;
 constexpr size_t kMostReferenceBytes = size_t{8} << 20;
 constexpr int kMostReferenceDepth = 32;
 // Patience comes back so much slower than it goes: a minute in twenty.

@@ -13,7 +13,7 @@ namespace lethe {
 namespace {
 
 using OnDuplicate = FilterCommandOptions::OnDuplicate;
-using WithoutId = FilterCommandOptions::WithoutId;
+using FilterWithoutId = FilterCommandOptions::WithoutId;
 
 absl::Status AddFile(absl::string_view text, std::vector<std::string>& files) {
   files.emplace_back(text);
@@ -53,9 +53,11 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      Value<At<&FilterCommandOptions::time>>},
     {"on_missing_id", "pass|drop|fail", "pass", false,
      "Handling of a line without a usable id: fail ends at it, with code 1", "fail",
-     Choice<At<&FilterCommandOptions::on_missing_id>, WithoutId::kPass, WithoutId::kDrop, WithoutId::kFail>},
+     Choice<At<&FilterCommandOptions::on_missing_id>, FilterWithoutId::kPass, FilterWithoutId::kDrop,
+            FilterWithoutId::kFail>},
     {"on_malformed", "pass|drop|fail", "pass", false, "Handling of a line whose JSON is broken", "drop",
-     Choice<At<&FilterCommandOptions::on_malformed>, WithoutId::kPass, WithoutId::kDrop, WithoutId::kFail>},
+     Choice<At<&FilterCommandOptions::on_malformed>, FilterWithoutId::kPass, FilterWithoutId::kDrop,
+            FilterWithoutId::kFail>},
     FormatSetting<FilterCommandOptions>("How the summary is printed, on stderr", "summary"),
     SwitchSetting<FilterCommandOptions, &FilterCommandOptions::quiet>("quiet", "Print no summary"),
     {"FILE", "FILE", "", false, "What to read; standard input if none is named", "",

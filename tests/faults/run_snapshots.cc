@@ -22,7 +22,7 @@ constexpr absl::Duration kFirstSnapshot = absl::Seconds(5);
 // Until something is not written, or other snapshots are there than those that were kept. Who has no
 // partition writes none.
 constexpr absl::Duration kBite = absl::Seconds(3);
-constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr absl::Duration kSnapshotLook = absl::Milliseconds(100);
 // What a process may still say when its disk is full.
 constexpr size_t kLogBytes = 16 << 10;
 
@@ -64,7 +64,7 @@ int Run::AwaitSnapshots(int from) {
       if (instance.process == nullptr || instance.ending || instance.frozen) continue;
       if (MetricSum(HttpGet(instance.http_port, "/metrics").body, "lethe_snapshot_offset", {}) > 0) return i;
     }
-    absl::SleepFor(kLook);
+    absl::SleepFor(kSnapshotLook);
   }
   Say("no commit has named a snapshot yet");
   return from;
@@ -111,7 +111,7 @@ void Run::AwaitBite(const Fault& fault, const Hit& hit) {
   const Instance& instance = instances_[static_cast<size_t>(hit.instance)];
   if (instance.process == nullptr || instance.process.get() != hit.process || instance.frozen) return;
   const auto bites = [&] {
-    absl::SleepFor(kLook);
+    absl::SleepFor(kSnapshotLook);
     if (fault.kind != FaultKind::kOldSnapshots) {
       return absl::StrContains(instance.process->Stderr().substr(instance.said_before), kUnwritten);
     }

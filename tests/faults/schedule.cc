@@ -11,15 +11,15 @@
 namespace lethe::test {
 namespace {
 
-struct Kind {
+struct KindOfFault {
   FaultKind kind;
   absl::string_view name;
   absl::Duration shortest;
   absl::Duration longest;
 };
 
-const std::vector<Kind>& Kinds() {
-  static const std::vector<Kind> kinds = {
+const std::vector<KindOfFault>& KindsOfFaults() {
+  static const std::vector<KindOfFault> kinds = {
       {FaultKind::kKill, "kill lethe", absl::ZeroDuration(), absl::Seconds(2)},
       {FaultKind::kEnd, "end lethe", absl::ZeroDuration(), absl::Seconds(2)},
       {FaultKind::kFreeze, "freeze lethe", absl::Milliseconds(100), absl::Seconds(6)},
@@ -50,8 +50,9 @@ const std::vector<Kind>& Kinds() {
   return kinds;
 }
 
-const Kind& Of(FaultKind kind) {
-  return *std::find_if(Kinds().begin(), Kinds().end(), [&](const Kind& k) { return k.kind == kind; });
+const KindOfFault& Of(FaultKind kind) {
+  return *std::find_if(KindsOfFaults().begin(), KindsOfFaults().end(),
+                       [&](const KindOfFault& k) { return k.kind == kind; });
 }
 
 struct Theme {

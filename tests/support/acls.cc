@@ -9,7 +9,7 @@
 namespace lethe::test {
 namespace {
 
-constexpr int kTimeoutMs = 30'000;
+constexpr int kAclTimeoutMs = 30'000;
 
 using Binding = std::unique_ptr<rd_kafka_AclBinding_t, decltype(&rd_kafka_AclBinding_destroy)>;
 using Event = std::unique_ptr<rd_kafka_event_t, decltype(&rd_kafka_event_destroy)>;
@@ -39,7 +39,7 @@ Event Ask(rd_kafka_t* client, const std::function<void(rd_kafka_queue_t*)>& star
   const std::unique_ptr<rd_kafka_queue_t, decltype(&rd_kafka_queue_destroy)> queue(rd_kafka_queue_new(client),
                                                                                    &rd_kafka_queue_destroy);
   start(queue.get());
-  return Event(rd_kafka_queue_poll(queue.get(), kTimeoutMs), &rd_kafka_event_destroy);
+  return Event(rd_kafka_queue_poll(queue.get(), kAclTimeoutMs), &rd_kafka_event_destroy);
 }
 
 absl::Status StatusOf(const Event& answer) {

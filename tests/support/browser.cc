@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr absl::Duration kTimeout = absl::Minutes(1);
+constexpr absl::Duration kBrowserTimeout = absl::Minutes(1);
 
 }  // namespace
 
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Browser>> Browser::Start() {
         const httplib::Result ready = client.Get("/status");
         return (ready && ready->status == 200) || !browser->driver_->Running();
       },
-      kTimeout);
+      kBrowserTimeout);
   if (!answers || !browser->driver_->Running()) {
     return absl::UnavailableError(absl::StrCat("chromedriver does not answer: ", browser->driver_->Stderr()));
   }
@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Browser>> Browser::Start() {
 
 absl::StatusOr<json> Browser::Ask(const std::string& path, const json& body) {
   httplib::Client client("127.0.0.1", port_);
-  client.set_read_timeout(absl::ToInt64Seconds(kTimeout));
+  client.set_read_timeout(absl::ToInt64Seconds(kBrowserTimeout));
   const httplib::Result result = client.Post(path.c_str(), body.dump(), "application/json");
   if (!result)
     return absl::UnavailableError(absl::StrCat("chromedriver: ", httplib::to_string(result.error())));
@@ -103,7 +103,7 @@ absl::Status Browser::Await(const std::string& condition) {
         last = value.status();
         return value.ok() && value->get<bool>();
       },
-      kTimeout);
+      kBrowserTimeout);
   if (met) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat("never true: ", condition, " ", last.ToString()));
 }

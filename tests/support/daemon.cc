@@ -15,9 +15,9 @@
 namespace lethe::test {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Minutes(1);
+constexpr absl::Duration kDaemonTimeout = absl::Minutes(1);
 // It is patient with the group for four seconds itself, where that does not answer.
-constexpr absl::Duration kStopTimeout = absl::Seconds(10);
+constexpr absl::Duration kDaemonStopTimeout = absl::Seconds(10);
 
 }  // namespace
 
@@ -43,7 +43,7 @@ double MetricSum(const std::string& metrics, absl::string_view name, const std::
 
 testing::AssertionResult Daemon::Await(const std::function<bool()>& condition) {
   bool met = false;
-  WaitUntil([&] { return (met = condition()) || !process_->Running(); }, kTimeout);
+  WaitUntil([&] { return (met = condition()) || !process_->Running(); }, kDaemonTimeout);
   if (met || condition()) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "timed out; lethe says\n" << Log();
 }
@@ -60,7 +60,7 @@ testing::AssertionResult Daemon::Stop() {
   if (const absl::Status asked = process_->Signal(SIGTERM); !asked.ok()) {
     return testing::AssertionFailure() << asked << "\n" << Log();
   }
-  const absl::StatusOr<int> code = process_->Wait(kStopTimeout);
+  const absl::StatusOr<int> code = process_->Wait(kDaemonStopTimeout);
   if (code.ok() && *code == 0) return testing::AssertionSuccess();
   return testing::AssertionFailure() << (code.ok() ? absl::StrCat("it ended with ", *code)
                                                    : code.status().ToString())

@@ -12,8 +12,8 @@
 namespace lethe::test {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Minutes(1);
-constexpr int kTimeoutMs = 60'000;
+constexpr absl::Duration kClientTimeout = absl::Minutes(1);
+constexpr int kClientTimeoutMs = 60'000;
 // For a topic that some broker has not heard of yet, or whose partitions choose leaders.
 constexpr absl::Duration kKnownTimeout = absl::Seconds(15);
 
@@ -99,10 +99,10 @@ absl::Status ProduceAll(rd_kafka_t* producer, const std::string& topic, absl::Sp
     rd_kafka_poll(producer, 0);
   }
   // Also after an error: the messages under way point to `delivery`.
-  rd_kafka_resp_err_t flushed = rd_kafka_flush(producer, kTimeoutMs);
+  rd_kafka_resp_err_t flushed = rd_kafka_flush(producer, kClientTimeoutMs);
   if (flushed != RD_KAFKA_RESP_ERR_NO_ERROR) {
     rd_kafka_purge(producer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_flush(producer, kTimeoutMs);
+    rd_kafka_flush(producer, kClientTimeoutMs);
   }
   const std::string what = absl::StrCat("produce to ", topic);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError(what, error);
@@ -147,14 +147,14 @@ absl::StatusOr<std::vector<Bounds>> QueryBounds(rd_kafka_t* consumer, const std:
     // The metadata may show a new partition before its leader knows that it is the leader.
     WaitUntil(
         [&] {
-          error = rd_kafka_query_watermark_offsets(consumer, topic.c_str(), p, &low, &high, kTimeoutMs);
+          error = rd_kafka_query_watermark_offsets(consumer, topic.c_str(), p, &low, &high, kClientTimeoutMs);
           if (error == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) rd_kafka_poll(consumer, 10);
           return error != RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION &&
                  error != RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION &&
                  error != RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE &&
                  error != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
         },
-        kTimeout);
+        kClientTimeout);
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return KafkaError(absl::StrCat("end offset of ", topic, "-", p), error);
     }
@@ -231,11 +231,11 @@ absl::Status KafkaClient::Admin(rd_kafka_admin_op_t op, const std::function<void
   std::array<char, 512> text;
   const std::unique_ptr<rd_kafka_AdminOptions_t, decltype(&rd_kafka_AdminOptions_destroy)> options(
       rd_kafka_AdminOptions_new(producer_.get(), op), &rd_kafka_AdminOptions_destroy);
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), kTimeoutMs, text.data(), text.size());
-  rd_kafka_AdminOptions_set_operation_timeout(options.get(), kTimeoutMs, text.data(), text.size());
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), kClientTimeoutMs, text.data(), text.size());
+  rd_kafka_AdminOptions_set_operation_timeout(options.get(), kClientTimeoutMs, text.data(), text.size());
   const Queue queue(rd_kafka_queue_new(producer_.get()), &rd_kafka_queue_destroy);
   start({producer_.get(), options.get(), queue.get()});
-  const Event event(rd_kafka_queue_poll(queue.get(), 2 * kTimeoutMs), &rd_kafka_event_destroy);
+  const Event event(rd_kafka_queue_poll(queue.get(), 2 * kClientTimeoutMs), &rd_kafka_event_destroy);
   if (event == nullptr) return absl::DeadlineExceededError("no answer to an admin request");
   if (const rd_kafka_resp_err_t error = rd_kafka_event_error(event.get()); error != 0) {
     return KafkaError("admin request", error, rd_kafka_event_error_string(event.get()));
@@ -328,7 +328,7 @@ absl::Status KafkaClient::DeleteRecords(const std::string& topic, int32_t partit
 absl::StatusOr<std::optional<int>> KafkaClient::PartitionCount(rd_kafka_t* asking, const std::string& topic) {
   // All topics are asked for: to ask for one by its name may create it.
   const rd_kafka_metadata_t* metadata = nullptr;
-  const rd_kafka_resp_err_t error = rd_kafka_metadata(asking, 1, nullptr, &metadata, kTimeoutMs);
+  const rd_kafka_resp_err_t error = rd_kafka_metadata(asking, 1, nullptr, &metadata, kClientTimeoutMs);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("metadata", error);
   std::optional<int> count;
   for (int t = 0; t < metadata->topic_cnt; ++t) {
@@ -359,7 +359,8 @@ absl::StatusOr<bool> KafkaClient::Exists(const std::string& topic) {
 
 absl::StatusOr<std::vector<int32_t>> KafkaClient::Leaders(const std::string& topic) {
   const rd_kafka_metadata_t* metadata = nullptr;
-  const rd_kafka_resp_err_t error = rd_kafka_metadata(producer_.get(), 1, nullptr, &metadata, kTimeoutMs);
+  const rd_kafka_resp_err_t error =
+      rd_kafka_metadata(producer_.get(), 1, nullptr, &metadata, kClientTimeoutMs);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("metadata", error);
   std::vector<int32_t> leaders;
   for (int t = 0; t < metadata->topic_cnt; ++t) {
@@ -382,7 +383,7 @@ absl::Status KafkaClient::AwaitPartitions(rd_kafka_t* asking, const std::string&
         found = PartitionCount(asking, topic);
         return !found.ok() || *found == count;
       },
-      kTimeout);
+      kClientTimeout);
   if (!found.ok()) return found.status();
   if (shown) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat("the metadata of ", topic, " does not show ",
@@ -454,7 +455,7 @@ absl::StatusOr<std::vector<Record>> KafkaClient::ReadAll(const std::string& topi
   // report of the end that says that everything before it has been read.
   std::vector<bool> done(bounds->size(), false);
   std::vector<Record> records;
-  const absl::Time deadline = absl::Now() + kTimeout;
+  const absl::Time deadline = absl::Now() + kClientTimeout;
   while (std::find(done.begin(), done.end(), false) != done.end()) {
     if (absl::Now() >= deadline) {
       return absl::DeadlineExceededError(
@@ -485,7 +486,7 @@ absl::StatusOr<std::vector<Record>> KafkaClient::ReadSettled(const std::string& 
         failed = stable.ok() ? end.status() : stable.status();
         return !failed.ok() || *stable == *end;
       },
-      kTimeout);
+      kClientTimeout);
   if (!failed.ok()) return failed;
   if (!settled) return absl::DeadlineExceededError(absl::StrCat("a transaction stays open in ", topic));
   return ReadAll(topic, Isolation::kReadCommitted);
@@ -493,7 +494,8 @@ absl::StatusOr<std::vector<Record>> KafkaClient::ReadSettled(const std::string& 
 
 absl::StatusOr<std::vector<std::string>> KafkaClient::Groups() {
   const struct rd_kafka_group_list* list = nullptr;
-  if (const rd_kafka_resp_err_t error = rd_kafka_list_groups(producer_.get(), nullptr, &list, kTimeoutMs);
+  if (const rd_kafka_resp_err_t error =
+          rd_kafka_list_groups(producer_.get(), nullptr, &list, kClientTimeoutMs);
       error != 0) {
     return KafkaError("listing groups", error);
   }
@@ -516,10 +518,10 @@ absl::StatusOr<std::vector<CommittedOffset>> KafkaClient::Committed(const std::s
   rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
   WaitUntil(
       [&] {
-        error = rd_kafka_committed(consumer->get(), list.get(), kTimeoutMs);
+        error = rd_kafka_committed(consumer->get(), list.get(), kClientTimeoutMs);
         return error != RD_KAFKA_RESP_ERR_NOT_COORDINATOR;
       },
-      kTimeout);
+      kClientTimeout);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return KafkaError(absl::StrCat("committed offsets of ", group), error);
   }
@@ -543,7 +545,7 @@ absl::StatusOr<std::unique_ptr<TransactionalProducer>> TransactionalProducer::St
   absl::StatusOr<Handle> producer = NewProducer(bootstrap, transactional_id, properties);
   if (!producer.ok()) return producer.status();
   const absl::Status status =
-      KafkaError("init_transactions", rd_kafka_init_transactions(producer->get(), kTimeoutMs));
+      KafkaError("init_transactions", rd_kafka_init_transactions(producer->get(), kClientTimeoutMs));
   if (!status.ok()) return status;
   return std::unique_ptr<TransactionalProducer>(new TransactionalProducer(std::move(*producer)));
 }
@@ -575,15 +577,15 @@ absl::Status TransactionalProducer::SendOffsets(const std::string& group, const 
                &rd_kafka_consumer_group_metadata_destroy);
   return KafkaError(
       "send_offsets_to_transaction",
-      rd_kafka_send_offsets_to_transaction(producer_.get(), list.get(), metadata.get(), kTimeoutMs));
+      rd_kafka_send_offsets_to_transaction(producer_.get(), list.get(), metadata.get(), kClientTimeoutMs));
 }
 
 absl::Status TransactionalProducer::Commit() {
-  return KafkaError("commit_transaction", rd_kafka_commit_transaction(producer_.get(), kTimeoutMs));
+  return KafkaError("commit_transaction", rd_kafka_commit_transaction(producer_.get(), kClientTimeoutMs));
 }
 
 absl::Status TransactionalProducer::Abort() {
-  return KafkaError("abort_transaction", rd_kafka_abort_transaction(producer_.get(), kTimeoutMs));
+  return KafkaError("abort_transaction", rd_kafka_abort_transaction(producer_.get(), kClientTimeoutMs));
 }
 
 }  // namespace lethe::test

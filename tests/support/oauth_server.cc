@@ -11,7 +11,7 @@
 namespace lethe::test {
 namespace {
 
-constexpr absl::Duration kStartTimeout = absl::Minutes(1);
+constexpr absl::Duration kOauthStartTimeout = absl::Minutes(1);
 
 }  // namespace
 
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<OauthServer>> OauthServer::Start(absl::Duration e
         const httplib::Result keys = client.Get("/lethe/jwks");
         return !(*process)->Running() || (keys && keys->status == 200);
       },
-      kStartTimeout);
+      kOauthStartTimeout);
   if (!ready || !(*process)->Running()) {
     return absl::InternalError(absl::StrCat("the OAuth server does not answer: ", (*process)->Stderr()));
   }

@@ -19,7 +19,7 @@ namespace {
 
 using simdjson::dom::element;
 
-constexpr absl::Duration kStartTimeout = absl::Seconds(30);
+constexpr absl::Duration kPrometheusStartTimeout = absl::Seconds(30);
 
 std::string Escaped(const std::string& text) {
   std::string escaped;
@@ -85,8 +85,9 @@ absl::StatusOr<std::unique_ptr<Prometheus>> Prometheus::Start(const std::vector<
   auto process = Process::Start(program);
   if (!process.ok()) return process.status();
   prometheus->process_ = *std::move(process);
-  const bool ready = WaitUntil(
-      [&] { return prometheus->Get("/-/ready").ok() || !prometheus->process_->Running(); }, kStartTimeout);
+  const bool ready =
+      WaitUntil([&] { return prometheus->Get("/-/ready").ok() || !prometheus->process_->Running(); },
+                kPrometheusStartTimeout);
   if (!ready || !prometheus->process_->Running()) {
     return absl::UnavailableError(
         absl::StrCat("Debian's package prometheus is needed. It says: ", prometheus->process_->Stderr()));

@@ -14,7 +14,7 @@
 namespace lethe::test {
 namespace {
 
-constexpr absl::Duration kStartTimeout = absl::Seconds(30);
+constexpr absl::Duration kRedisStartTimeout = absl::Seconds(30);
 
 struct Free {
   void operator()(redisContext* context) const { redisFree(context); }
@@ -60,7 +60,7 @@ absl::Status RedisServer::Restart() {
   auto process = Process::Start(options);
   if (!process.ok()) return process.status();
   process_ = *std::move(process);
-  const absl::Time deadline = absl::Now() + kStartTimeout;
+  const absl::Time deadline = absl::Now() + kRedisStartTimeout;
   for (;;) {
     const absl::Status answer = Command({"PING"}).status();
     if (answer.ok() || absl::StrContains(answer.message(), "NOAUTH")) return absl::OkStatus();

@@ -8,7 +8,7 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr int kPollMs = 100;
+constexpr int kReadPollMs = 100;
 constexpr absl::Duration kAskEvery = absl::Milliseconds(50);
 // As times, in the protocol's request ListOffsets.
 constexpr int64_t kLatest = -1;
@@ -113,7 +113,7 @@ absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading 
   absl::Time deadline = SteadyNow() + reading.patience;
   absl::Time next_ask = absl::InfinitePast();
   for (int64_t left = offsets; left > 0 || reading.follow;) {
-    const MessagePtr message = fetch_on.Poll(kPollMs);
+    const MessagePtr message = fetch_on.Poll(kReadPollMs);
     const absl::Time now = SteadyNow();
     if (message == nullptr || now >= next_ask) {
       next_ask = now + kAskEvery;

@@ -15,9 +15,9 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr int kRequestTimeoutMs = 2000;
+constexpr int kTotalsTimeoutMs = 2000;
 // A former owner's open transaction ends within this time, by its timeout.
-constexpr absl::Duration kPatience = absl::Seconds(90);
+constexpr absl::Duration kTotalsPatience = absl::Seconds(90);
 
 // So that a restart reads little more than one record for each key.
 const TopicConfig kTotalsConfig = {
@@ -33,12 +33,12 @@ absl::StatusOr<std::map<int32_t, OffsetRange>> FindEnds(const DaemonOptions& opt
   if (!asking.ok()) return asking.status();
   for (const int32_t id : partitions) {
     if (!go_on()) return absl::CancelledError("the totals were not read");
-    const auto bounds = BoundsOf(asking->get(), topic, id, kRequestTimeoutMs);
+    const auto bounds = BoundsOf(asking->get(), topic, id, kTotalsTimeoutMs);
     if (bounds.ok()) {
       if (bounds->begin < bounds->end) ranges[id] = *bounds;
     } else if (!absl::IsNotFound(bounds.status())) {
       return bounds.status();
-    } else if (const auto count = CountPartitions(asking->get(), topic, kRequestTimeoutMs);
+    } else if (const auto count = CountPartitions(asking->get(), topic, kTotalsTimeoutMs);
                !count.ok() || id < *count) {
       // lethe has created the topic when it started, and brokers learn of it some moments later.
       return absl::UnavailableError(absl::StrCat("the brokers do not know ", topic, "-", id, " yet"));
@@ -55,7 +55,7 @@ absl::Status ReadRanges(const DaemonOptions& options, const std::string& topic,
   if (!reader.ok()) return reader.status();
   return ReadLog(reader->get(), topic,
                  {.ranges = std::move(ranges),
-                  .patience = kPatience,
+                  .patience = kTotalsPatience,
                   .see =
                       [&](const rd_kafka_message_t& message) {
                         see(MessageView(message).record());

@@ -15,8 +15,8 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr int kPollMs = 100;
-constexpr int kRequestTimeoutMs = 1000;
+constexpr int kFeedPollMs = 100;
+constexpr int kFeedTimeoutMs = 1000;
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 constexpr absl::Duration kTryAgainAfter = absl::Milliseconds(500);
 constexpr absl::Duration kHandover = absl::Milliseconds(100);
@@ -77,7 +77,7 @@ absl::Status TotalsFeed::Session() {
   FetchOn fetch_on(consumer->get());
   absl::Time next_look = SteadyNow();
   while (!end_.requested()) {
-    const MessagePtr message = fetch_on.Poll(batches_.empty() ? kPollMs : 0);
+    const MessagePtr message = fetch_on.Poll(batches_.empty() ? kFeedPollMs : 0);
     const absl::Time now = SteadyNow();
     if (message != nullptr) Take(*message);
     absl::Status status;
@@ -251,7 +251,7 @@ absl::StatusOr<std::map<int32_t, int64_t>> TotalsFeed::Ends() {
     if (!client.ok()) return client.status();
     asking_ = *std::move(client);
   }
-  return AskEnds(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kRequestTimeoutMs));
+  return AskEnds(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kFeedTimeoutMs));
 }
 
 void TotalsFeed::UpdateEnds() {
@@ -330,7 +330,7 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
   std::map<int32_t, int64_t> ends;
   const absl::StatusOr<ClientPtr> asking = MakeTotalsReader(options_, "read_uncommitted");
   for (auto at = stored.begin(); asking.ok() && at != stored.end() && wait();) {
-    const auto bounds = BoundsOf(asking->get(), counter_.output, at->first, kRequestTimeoutMs);
+    const auto bounds = BoundsOf(asking->get(), counter_.output, at->first, kFeedTimeoutMs);
     if (!bounds.ok()) continue;
     ends[at->first] = bounds->end;
     ++at;

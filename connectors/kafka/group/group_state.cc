@@ -12,7 +12,7 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr int kRequestTimeoutMs = 2000;
+constexpr int kGroupTimeoutMs = 2000;
 constexpr int kAskMembersTimeoutMs = 3000;
 // A broker makes a member id of the name of a static member, or of the client's, and "-" and a UUID.
 constexpr size_t kIdBehindName = 37;
@@ -28,7 +28,7 @@ ByTopic<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client,
     result.emplace(topic, std::vector<CommittedOffset>(static_cast<size_t>(count)));
   }
   if (partitions.empty()) return result;
-  const rd_kafka_resp_err_t code = rd_kafka_committed(client, list.get(), kRequestTimeoutMs);
+  const rd_kafka_resp_err_t code = rd_kafka_committed(client, list.get(), kGroupTimeoutMs);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     for (auto& [topic, answer] : result) answer = ErrorStatus(code, "asking for committed offsets");
     return result;
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, co
 ByTopic<Cluster::Logs> AskLogs(rd_kafka_t* client,
                                const std::map<std::string, std::vector<int32_t>>& partitions) {
   ByTopic<Cluster::Logs> logs;
-  const auto bounds = AskBounds(client, partitions, kRequestTimeoutMs);
+  const auto bounds = AskBounds(client, partitions, kGroupTimeoutMs);
   if (bounds.ok()) {
     for (const auto& [topic, of_topic] : *bounds) {
       Cluster::Logs& states = *logs.emplace(topic, Cluster::Logs()).first->second;
@@ -68,7 +68,7 @@ ByTopic<Cluster::Logs> AskLogs(rd_kafka_t* client,
   }
   const bool is_one = partitions.size() == 1;
   if (is_one && absl::IsNotFound(bounds.status())) {
-    CountPartitions(client, partitions.begin()->first, kRequestTimeoutMs).status().IgnoreError();
+    CountPartitions(client, partitions.begin()->first, kGroupTimeoutMs).status().IgnoreError();
   }
   for (const auto& each : partitions) {
     // The brokers have answered, so it is the trouble of some of them.

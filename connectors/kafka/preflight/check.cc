@@ -26,8 +26,8 @@ namespace {
 
 using Severity = Finding::Severity;
 
-constexpr absl::Duration kPatience = absl::Seconds(8);
-constexpr int kRequestTimeoutMs = 8000;
+constexpr absl::Duration kCheckPatience = absl::Seconds(8);
+constexpr int kCheckTimeoutMs = 8000;
 // A record of this size is sent to see whether it is refused; larger ones are not worth it.
 constexpr int64_t kLargestProbe = int64_t{16} << 20;
 
@@ -137,7 +137,7 @@ class Checker {
       return false;
     }
     absl::Status met;
-    const absl::StatusOr<int> count = Patiently(kPatience, [&]() -> absl::StatusOr<int> {
+    const absl::StatusOr<int> count = Patiently(kCheckPatience, [&]() -> absl::StatusOr<int> {
       const rd_kafka_metadata_t* metadata = nullptr;
       const auto code = rd_kafka_metadata(client_.get(), 0, nullptr, &metadata, 1500);
       met = errors_.Last(client_.get());
@@ -167,7 +167,7 @@ class Checker {
   }
 
   bool LookAtTopics() {
-    auto topics = Patiently(kPatience, [&] { return DescribeTopics(options_, client_.get()); });
+    auto topics = Patiently(kCheckPatience, [&] { return DescribeTopics(options_, client_.get()); });
     if (!topics.ok()) {
       // The message ends with its remedy: a command that is to be copied, say.
       Add(Severity::kError, "topics", "topics", absl::StrCat("cannot be used: ", topics.status().message()),
@@ -211,7 +211,7 @@ class Checker {
       return;
     }
     const std::string topic = RepartitionTopic(options_);
-    const auto may = Patiently(kPatience, [&]() -> absl::StatusOr<bool> {
+    const auto may = Patiently(kCheckPatience, [&]() -> absl::StatusOr<bool> {
       if (absl::Status status = MayCreateRepartitionTopic(options_, client_.get(), topics_.input);
           !status.ok())
         return status;
@@ -254,7 +254,7 @@ class Checker {
       own = *std::move(client);
     }
     rd_kafka_t* const client = own == nullptr ? client_.get() : own.get();
-    return Patiently(kPatience, [&] { return kafka::AskCommitted(client, stage.input, partitions); });
+    return Patiently(kCheckPatience, [&] { return kafka::AskCommitted(client, stage.input, partitions); });
   }
 
   void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
@@ -334,7 +334,7 @@ class Checker {
       return false;
     }
     rd_kafka_t* client = producer->get();
-    if (const ErrorPtr error{rd_kafka_init_transactions(client, kRequestTimeoutMs)}; error != nullptr) {
+    if (const ErrorPtr error{rd_kafka_init_transactions(client, kCheckTimeoutMs)}; error != nullptr) {
       if (IsFencing(rd_kafka_error_code(error.get()))) return true;
       const std::string remedy = TransactionRemedy(client, CauseOf(client, error.get()), stage.process.group);
       AddShared(Severity::kError, "transactions", where,
@@ -353,8 +353,8 @@ class Checker {
     element->offset = std::max<int64_t>(first.offset, 0);
     const GroupMetadataPtr group(rd_kafka_consumer_group_metadata_new(stage.process.group.c_str()));
     const ErrorPtr refused(
-        rd_kafka_send_offsets_to_transaction(client, offsets.get(), group.get(), kRequestTimeoutMs));
-    const ErrorPtr aborted(rd_kafka_abort_transaction(client, kRequestTimeoutMs));
+        rd_kafka_send_offsets_to_transaction(client, offsets.get(), group.get(), kCheckTimeoutMs));
+    const ErrorPtr aborted(rd_kafka_abort_transaction(client, kCheckTimeoutMs));
     if (refused != nullptr && (IsFencing(rd_kafka_error_code(refused.get())) || IsFenced(client)))
       return true;
     const std::string group_name = absl::StrCat("group ", stage.process.group);
@@ -394,7 +394,7 @@ class Checker {
     config.Set("message.max.bytes", "1000000000")
         .Set("compression.type", "none")
         .Set("enable.idempotence", "false");
-    config.Set("message.timeout.ms", absl::StrCat(kRequestTimeoutMs)).Set("linger.ms", "0");
+    config.Set("message.timeout.ms", absl::StrCat(kCheckTimeoutMs)).Set("linger.ms", "0");
     rd_kafka_conf_set_opaque(config.raw(), &result);
     rd_kafka_conf_set_dr_msg_cb(config.raw(),
                                 [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
@@ -411,7 +411,7 @@ class Checker {
                           RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
                           RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
     if (queued == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      rd_kafka_flush(producer->get(), kRequestTimeoutMs + 1000);
+      rd_kafka_flush(producer->get(), kCheckTimeoutMs + 1000);
     } else {
       result = queued;
     }
@@ -429,8 +429,8 @@ class Checker {
 
   void LookAtLog() {
     const std::string where = absl::StrCat("input topic ", options_.input);
-    auto sample =
-        Patiently(kPatience, [&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
+    auto sample = Patiently(kCheckPatience,
+                            [&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
     if (!sample.ok()) {
       const bool denied = absl::IsPermissionDenied(sample.status());
       Add(denied ? Severity::kError : Severity::kWarning, "read", where,

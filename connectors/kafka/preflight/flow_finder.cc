@@ -16,7 +16,7 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kFindPatience = absl::Seconds(10);
 constexpr int kAskTimeoutMs = 3000;
 // Topics that the log names at once; a pattern may match hundreds.
 constexpr int kMostLogged = 10;
@@ -24,7 +24,7 @@ constexpr int kMostLogged = 10;
 }  // namespace
 
 absl::StatusOr<TopicList::Inputs> FindInputs(rd_kafka_t* client, const TopicList& list) {
-  const auto names = Patiently(kPatience, [&]() -> absl::StatusOr<std::vector<std::string>> {
+  const auto names = Patiently(kFindPatience, [&]() -> absl::StatusOr<std::vector<std::string>> {
     std::vector<std::string> answer = TopicNames(client);
     if (answer.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
     return answer;

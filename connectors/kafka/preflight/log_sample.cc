@@ -18,9 +18,9 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr int kRequestTimeoutMs = 3000;
-constexpr int kPollMs = 100;
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr int kSampleTimeoutMs = 3000;
+constexpr int kSamplePollMs = 100;
+constexpr absl::Duration kSamplePatience = absl::Seconds(10);
 constexpr int64_t kMostRecords = 20000;
 constexpr absl::Duration kRateOver = absl::Hours(1);
 // A younger log says nothing about a day.
@@ -29,12 +29,12 @@ constexpr absl::Duration kYoungestLog = absl::Minutes(5);
 // Reads the ranges all at once, until they are done or the time is over.
 absl::Status ReadRanges(rd_kafka_t* client, const std::string& topic, std::map<int32_t, OffsetRange> ranges,
                         std::function<bool(const rd_kafka_message_t&)> see) {
-  const absl::Time deadline = SteadyNow() + kPatience;
-  const absl::Status read = ReadLog(
-      client, topic,
-      {.ranges = std::move(ranges), .patience = kPatience, .see = std::move(see), .go_on = [&](int64_t) {
-         return SteadyNow() < deadline;
-       }});
+  const absl::Time deadline = SteadyNow() + kSamplePatience;
+  const absl::Status read = ReadLog(client, topic,
+                                    {.ranges = std::move(ranges),
+                                     .patience = kSamplePatience,
+                                     .see = std::move(see),
+                                     .go_on = [&](int64_t) { return SteadyNow() < deadline; }});
   return absl::IsCancelled(read) || absl::IsUnavailable(read) ? absl::OkStatus() : read;
 }
 
@@ -61,7 +61,7 @@ class FirstRecords {
       return ErrorStatus(code, "reading first records");
     }
     while (!wanted.empty() && SteadyNow() < deadline) {
-      const MessagePtr message(rd_kafka_consumer_poll(client_, kPollMs));
+      const MessagePtr message(rd_kafka_consumer_poll(client_, kSamplePollMs));
       if (message == nullptr) continue;
       const bool is_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
       if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end) {
@@ -95,7 +95,7 @@ absl::Status AskRate(rd_kafka_t* client, const std::string& topic, LogSample& sa
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition.partition)->offset =
         absl::ToUnixMillis(now - kRateOver);
   }
-  const auto code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
+  const auto code = rd_kafka_offsets_for_times(client, list.get(), kSampleTimeoutMs);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return ErrorStatus(code, absl::StrCat("asking for the rate of ", topic));
   for (LogSample::Partition& partition : sample.partitions) {
@@ -170,7 +170,7 @@ class Looker {
 absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions) {
   LogSample sample;
   for (int32_t i = 0; i < partitions; ++i) {
-    const auto bounds = BoundsOf(client, options.input, i, kRequestTimeoutMs);
+    const auto bounds = BoundsOf(client, options.input, i, kSampleTimeoutMs);
     if (!bounds.ok()) return bounds.status();
     sample.partitions.push_back({.partition = i, .start = bounds->begin, .end = bounds->end});
   }
@@ -205,7 +205,7 @@ absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::
       of_topic.push_back(place.partition);
     }
   }
-  auto bounds = AskBounds(client, partitions, kRequestTimeoutMs);
+  auto bounds = AskBounds(client, partitions, kSampleTimeoutMs);
   if (!bounds.ok()) return bounds.status();
   std::vector<absl::Time> times(places.size(), absl::InfiniteFuture());
   std::vector<size_t> left;
@@ -213,7 +213,7 @@ absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::
     const OffsetRange& log = (*bounds)[places[i].topic][places[i].partition];
     if (std::max(places[i].offset, log.begin) < log.end) left.push_back(i);
   }
-  const absl::Time deadline = SteadyNow() + kPatience;
+  const absl::Time deadline = SteadyNow() + kSamplePatience;
   while (!left.empty()) {
     // A consumer reads a partition from one place at a time.
     FirstRecords::Wanted wanted;

@@ -18,7 +18,7 @@ namespace {
 
 using Severity = Finding::Severity;
 
-constexpr int kRequestTimeoutMs = 1500;
+constexpr int kInspectTimeoutMs = 1500;
 // What gzip packs at most.
 constexpr int64_t kGzipRatio = 1032;
 // Twice what a topic of the default size accepts.
@@ -293,7 +293,7 @@ namespace {
 absl::Status AddEndOffsets(rd_kafka_t* client, const std::string& input, Topics& topics) {
   std::vector<int32_t> partitions(static_cast<size_t>(topics.partitions));
   std::iota(partitions.begin(), partitions.end(), 0);
-  const auto ends = AskEnds(client, input, partitions, absl::Milliseconds(kRequestTimeoutMs));
+  const auto ends = AskEnds(client, input, partitions, absl::Milliseconds(kInspectTimeoutMs));
   if (!ends.ok()) return ends.status();
   for (const int32_t partition : partitions) {
     if (const auto end = ends->find(partition); end != ends->end()) {
@@ -301,7 +301,7 @@ absl::Status AddEndOffsets(rd_kafka_t* client, const std::string& input, Topics&
       continue;
     }
     // The embedded broker answers for one partition only.
-    const auto bounds = BoundsOf(client, input, partition, kRequestTimeoutMs);
+    const auto bounds = BoundsOf(client, input, partition, kInspectTimeoutMs);
     if (!bounds.ok()) return bounds.status();
     topics.end_offsets.push_back(bounds->end);
   }
@@ -325,7 +325,7 @@ absl::StatusOr<Topics> InspectTopicsOnce(const DaemonOptions& options, rd_kafka_
   if (described->divert) topics.divert_max_bytes = described->divert->max_batch_bytes();
   topics.least_partitions = INT32_MAX;
   for (const std::string& topic : TopicsOfSamePartition(options)) {
-    const auto count = CountPartitions(client, topic, kRequestTimeoutMs);
+    const auto count = CountPartitions(client, topic, kInspectTimeoutMs);
     topics.least_partitions = std::min(topics.least_partitions, count.value_or(0));
   }
   for (const Finding& finding : ApplyTopicRules(options, *described)) {

@@ -37,8 +37,8 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr int kRequestTimeoutMs = 2000;
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr int kSnapshotTimeoutMs = 2000;
+constexpr absl::Duration kSnapshotPatience = absl::Seconds(30);
 // An owner leaves one snapshot at most, of about the size of the next one's. Snapshots of other partitions or
 // groups in the same partition may lie between.
 constexpr int64_t kLookThroughSnapshots = 4;
@@ -137,7 +137,7 @@ class SnapshotTopic final : public SnapshotStore {
 absl::Status SnapshotTopic::Send(int32_t partition, SnapshotId id, const std::string& key,
                                  const std::string* value, rd_kafka_resp_err_t* failed) {
   const absl::string_view bytes = value == nullptr ? absl::string_view() : *value;  // null, not empty
-  const absl::Time deadline = SteadyNow() + kPatience;
+  const absl::Time deadline = SteadyNow() + kSnapshotPatience;
   for (;;) {
     const rd_kafka_resp_err_t code = rd_kafka_producev(
         producer_.get(), RD_KAFKA_V_TOPIC(topic_.c_str()), RD_KAFKA_V_PARTITION(Place(partition)),
@@ -153,7 +153,7 @@ absl::Status SnapshotTopic::Send(int32_t partition, SnapshotId id, const std::st
 }
 
 absl::Status SnapshotTopic::Flush(const rd_kafka_resp_err_t& failed) {
-  const absl::Time deadline = SteadyNow() + kPatience;
+  const absl::Time deadline = SteadyNow() + kSnapshotPatience;
   rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
   do {
     code = rd_kafka_flush(producer_.get(), 100);
@@ -211,21 +211,21 @@ absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn&
           .MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   const int32_t place = Place(partition);
-  const auto bounds = BoundsOf(consumer->get(), topic_, place, kRequestTimeoutMs);
+  const auto bounds = BoundsOf(consumer->get(), topic_, place, kSnapshotTimeoutMs);
   if (!bounds.ok()) return bounds.status();
   if (!go_on()) return absl::CancelledError(absl::StrCat("reading ", topic_, " was cancelled"));
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
   rd_kafka_topic_partition_t* const element =
       rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), place);
   element->offset = absl::ToUnixMillis(from);
-  rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(consumer->get(), list.get(), kRequestTimeoutMs);
+  rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(consumer->get(), list.get(), kSnapshotTimeoutMs);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = element->err;
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return ErrorStatus(code, absl::StrCat("looking for a time in ", topic_));
   if (element->offset < 0) return absl::OkStatus();
   return ReadLog(consumer->get(), topic_,
                  {.ranges = {{place, {element->offset, bounds->end}}},
-                  .patience = kPatience,
+                  .patience = kSnapshotPatience,
                   .see =
                       [&](const rd_kafka_message_t& message) {
                         return see({static_cast<const char*>(message.key), message.key_len}, message);
@@ -382,7 +382,7 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOpt
                                                                  SnapshotProducer& producer) {
   if (absl::Status made = MakeProducer(options, producer); !made.ok()) return made;
   const std::string& name = options.process.snapshots.topic;
-  const auto partitions = Patiently(kPatience, [&] {
+  const auto partitions = Patiently(kSnapshotPatience, [&] {
     return EnsureTopic(options, producer.get(), "snapshot", name,
                        [](const TopicFacts&) -> absl::StatusOr<TopicConfig> { return kTopicConfig; });
   });

@@ -16,7 +16,7 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr int kRequestTimeoutMs = 5000;
+constexpr int kReadTimeoutMs = 5000;
 constexpr absl::Duration kConnectPatience = absl::Seconds(10);
 constexpr absl::Duration kReadPatience = absl::Seconds(30);
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(50);
@@ -26,7 +26,7 @@ constexpr absl::Duration kSayAfter = absl::Seconds(1);
 using Header = std::pair<absl::string_view, std::optional<absl::string_view>>;
 
 absl::StatusOr<OffsetRange> Watermarks(rd_kafka_t* client, const std::string& topic, int32_t partition) {
-  return Patiently(kConnectPatience, [&] { return BoundsOf(client, topic, partition, kRequestTimeoutMs); });
+  return Patiently(kConnectPatience, [&] { return BoundsOf(client, topic, partition, kReadTimeoutMs); });
 }
 
 // The first offset of each partition whose record is not older; below 0: all are.
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<int64_t>> OffsetsSince(rd_kafka_t* client, const std:
     // Negative times have other meanings.
     list->elems[i].offset = std::max<int64_t>(absl::ToUnixMillis(since), 0);
   }
-  rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
+  rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, list.get(), kReadTimeoutMs);
   std::vector<int64_t> offsets(static_cast<size_t>(partitions));
   for (int i = 0; i < list->cnt; ++i) {
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = list->elems[i].err;
@@ -99,7 +99,7 @@ absl::Status TopicReader::FindBegins() {
 
 absl::Status TopicReader::FindEnds() {
   const absl::StatusOr<int32_t> partitions = Patiently(
-      kConnectPatience, [&] { return CountPartitions(consumer_.get(), options_.topic, kRequestTimeoutMs); });
+      kConnectPatience, [&] { return CountPartitions(consumer_.get(), options_.topic, kReadTimeoutMs); });
   if (absl::IsNotFound(partitions.status())) {
     const std::optional<std::string> nearest = Nearest(options_.topic, TopicNames(consumer_.get()));
     return absl::NotFoundError(absl::StrCat("topic ", options_.topic, " does not exist at ", options_.brokers,

@@ -15,14 +15,14 @@ namespace {
 // places would double them.
 constexpr absl::string_view kGroup = "lethe-reconcile";
 constexpr int kCallTimeoutMs = 500;
-constexpr absl::Duration kPatience = absl::Minutes(2);
+constexpr absl::Duration kWritePatience = absl::Minutes(2);
 // An open transaction hides from readers what comes behind it, for ten minutes.
 constexpr absl::Duration kAbortPatience = absl::Seconds(30);
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 
 // Retries while the error asks for it. Null is success.
 ErrorPtr Retry(const std::function<bool()>& go_on, const std::function<rd_kafka_error_t*()>& call) {
-  const absl::Time deadline = SteadyNow() + kPatience;
+  const absl::Time deadline = SteadyNow() + kWritePatience;
   for (;;) {
     ErrorPtr error(call());
     if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || SteadyNow() > deadline) return error;
@@ -153,7 +153,7 @@ absl::Status TopicWriter::Write(const SurveyRecord& record, absl::string_view fr
 absl::Status TopicWriter::Commit(const std::function<bool()>& go_on) {
   if (!is_open_) return absl::OkStatus();
   // A commit would also wait for records that are stuck behind a refused one.
-  const absl::Time deadline = SteadyNow() + kPatience;
+  const absl::Time deadline = SteadyNow() + kWritePatience;
   while (rd_kafka_flush(producer_.get(), 100) != RD_KAFKA_RESP_ERR_NO_ERROR && refused_.ok()) {
     if (!go_on()) return absl::CancelledError("interrupted");
     if (SteadyNow() > deadline) {

@@ -19,7 +19,7 @@ namespace {
 
 // Short enough for a prompt stop; callers ask again, over the same connection.
 constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
-constexpr int kRequestTimeoutMs = 1500;
+constexpr int kTopicsTimeoutMs = 1500;
 constexpr int kCreateTimeoutMs = 5000;
 // Kafka's default of max.message.bytes, for brokers that do not describe topics.
 constexpr int64_t kDefaultMaxMessageBytes = 1048588;
@@ -31,9 +31,9 @@ absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string
   const ResourcePtr resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name.c_str()));
   const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
   char reason[128];
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), kRequestTimeoutMs, reason, sizeof reason);
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), kTopicsTimeoutMs, reason, sizeof reason);
   rd_kafka_ConfigResource_t* resources[] = {resource.get()};
-  const EventPtr event = AskAdmin(client, kRequestTimeoutMs + 1000, [&](rd_kafka_queue_t* queue) {
+  const EventPtr event = AskAdmin(client, kTopicsTimeoutMs + 1000, [&](rd_kafka_queue_t* queue) {
     rd_kafka_DescribeConfigs(client, resources, 1, options.get(), queue);
   });
   if (event == nullptr) return absl::UnavailableError("describing a topic timed out");
@@ -110,7 +110,7 @@ int64_t TopicFacts::TimestampBound(const char* property) const {
 }
 
 std::string ClusterId(rd_kafka_t* client) {
-  char* const id = rd_kafka_clusterid(client, kRequestTimeoutMs);
+  char* const id = rd_kafka_clusterid(client, kTopicsTimeoutMs);
   const std::string text = id == nullptr ? "" : id;
   rd_kafka_mem_free(client, id);
   return text;
@@ -118,7 +118,7 @@ std::string ClusterId(rd_kafka_t* client) {
 
 std::vector<std::string> TopicNames(rd_kafka_t* client) {
   const rd_kafka_metadata_t* metadata = nullptr;
-  if (rd_kafka_metadata(client, 1, nullptr, &metadata, kRequestTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+  if (rd_kafka_metadata(client, 1, nullptr, &metadata, kTopicsTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return {};
   }
   std::vector<std::string> names;
@@ -133,7 +133,7 @@ std::vector<std::string> TopicNames(rd_kafka_t* client) {
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name) {
   TopicFacts topic;
   topic.name = name;
-  const auto shape = ShapeOf(client, name, kRequestTimeoutMs);
+  const auto shape = ShapeOf(client, name, kTopicsTimeoutMs);
   if (!shape.ok()) return shape.status();
   topic.partitions = shape->partitions;
   topic.replicas = shape->replicas;

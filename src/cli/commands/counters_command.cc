@@ -34,7 +34,7 @@ using Entry = std::pair<std::string, absl::int128>;
 
 constexpr absl::Duration kFollowEvery = absl::Seconds(1);
 
-constexpr Setting<CountersCommandOptions> kSettings[] = {
+constexpr Setting<CountersCommandOptions> kCountersSettings[] = {
     BrokersSetting<CountersCommandOptions>("The Kafka cluster: one or more of its brokers"),
     {"topic", "TOPIC", "", true, "The output of a counter, of either mode", "likes",
      By<StoreTopic, At<&CountersCommandOptions::topic>>},
@@ -121,7 +121,7 @@ class Counted {
 
 }  // namespace
 
-absl::Span<const Setting<CountersCommandOptions>> CountersSettings() { return kSettings; }
+absl::Span<const Setting<CountersCommandOptions>> CountersSettings() { return kCountersSettings; }
 
 absl::Status RunCounters(const CountersCommandOptions& options, std::ostream& out) {
   // stdout is for the totals, and librdkafka's messages about reconnecting help no one.

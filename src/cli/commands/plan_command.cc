@@ -45,7 +45,7 @@ void WriteJson(const Plan& plan, std::ostream& out) {
 absl::Status RunPlan(const PlanCommandOptions& options, std::ostream& out) {
   const absl::StatusOr<Plan> plan = MakePlan(options.request);
   if (!plan.ok()) return plan.status();
-  (options.format == ReportFormat::kJson ? WriteJson : WriteText)(*plan, out);
+  options.format == ReportFormat::kJson ? WriteJson(*plan, out) : WriteText(*plan, out);
   return absl::OkStatus();
 }
 

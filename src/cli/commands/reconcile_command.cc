@@ -44,7 +44,7 @@ absl::Status StoreTime(absl::string_view text, std::optional<absl::Time>& target
                 : BadValue(text, "expected a date and time as RFC 3339 has them: 2026-11-22T18:00:00Z");
 }
 
-constexpr Setting<ReconcileCommandOptions> kSettings[] = {
+constexpr Setting<ReconcileCommandOptions> kReconcileSettings[] = {
     BrokersSetting<ReconcileCommandOptions>("This side's Kafka cluster: one or more of its brokers"),
     {"topic", "TOPIC", "", true, "This side's topic", "orders",
      By<StoreTopic, At<&ReconcileCommandOptions::topic>>},
@@ -245,7 +245,7 @@ int Initiate(const ReconcileCommandOptions& options, const std::atomic<bool>& in
 
 }  // namespace
 
-absl::Span<const Setting<ReconcileCommandOptions>> ReconcileSettings() { return kSettings; }
+absl::Span<const Setting<ReconcileCommandOptions>> ReconcileSettings() { return kReconcileSettings; }
 
 absl::Status CheckReconcile(const ReconcileCommandOptions& options) {
   const auto error = [](absl::string_view what) { return absl::InvalidArgumentError(what); };

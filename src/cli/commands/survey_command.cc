@@ -53,7 +53,7 @@ absl::Status StoreRecords(absl::string_view text, SurveyCommandOptions& options)
   return BadValue(text, "expected a whole number of at least 1, or all");
 }
 
-constexpr Setting<SurveyCommandOptions> kSettings[] = {
+constexpr Setting<SurveyCommandOptions> kSurveySettings[] = {
     BrokersSetting<SurveyCommandOptions>("The Kafka cluster: one or more of its brokers"),
     {"input", "TOPIC|^PATTERN", "", true,
      "Topic to examine; several with commas between them, or a pattern that begins with ^: a line each, and "
@@ -199,7 +199,7 @@ absl::Status SurveySeveral(const SurveyCommandOptions& options, const std::vecto
 
 }  // namespace
 
-absl::Span<const Setting<SurveyCommandOptions>> SurveySettings() { return kSettings; }
+absl::Span<const Setting<SurveyCommandOptions>> SurveySettings() { return kSurveySettings; }
 
 absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
   if (absl::Status checked = CheckRegistryOf({.id = options.id.value_or(IdSpec{})}, options.schema_registry);

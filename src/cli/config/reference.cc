@@ -106,7 +106,7 @@ std::string Default(const Setting<Options>& setting) {
 }
 
 // "1 to 64" as numbers.
-std::optional<std::pair<double, double>> Bounds(absl::string_view range) {
+std::optional<std::pair<double, double>> RangeBounds(absl::string_view range) {
   const std::vector<absl::string_view> ends = absl::StrSplit(range, " to ");
   double least = 0, most = 0;
   if (ends.size() != 2 || !absl::SimpleAtod(ends[0], &least) || !absl::SimpleAtod(ends[1], &most)) {
@@ -129,7 +129,7 @@ std::string SchemaOf(const Setting<Options>& setting) {
     return absl::StrCat("\"anyOf\":[{\"enum\":[", words, "]},", kVariable, "]");
   }
   if (setting.type == "NUMBER") {
-    const auto bounds = Bounds(setting.range);
+    const auto bounds = RangeBounds(setting.range);
     // YAML 1.1 takes 1e-6 for a string.
     return absl::StrCat(
         "\"anyOf\":[{\"type\":\"number\"",

@@ -94,18 +94,18 @@ class Canvas {
   std::vector<Cell> cells_;
 };
 
-using Value = std::function<double(const AdaptFigures&)>;
+using ChartValue = std::function<double(const AdaptFigures&)>;
 
 struct Chart {
   std::string title;
   std::string top;
   std::string bottom;
-  Value value;  // 0 to 1, of the axis; of the load nullptr
+  ChartValue value;  // 0 to 1, of the axis; of the load nullptr
 };
 
 std::string InLeftMargin(const std::string& text) { return absl::StrFormat("%*s ", kMargin - 1, text); }
 
-double Highest(absl::Span<const AdaptSample> samples, const Value& value, double least) {
+double Highest(absl::Span<const AdaptSample> samples, const ChartValue& value, double least) {
   for (const AdaptSample& sample : samples) {
     least = std::max({least, value(sample.published), value(sample.compact)});
   }
@@ -129,8 +129,8 @@ std::string ClockTime(absl::Duration since_midnight) {
 
 std::string DrawAdaptChart(absl::Span<const AdaptSample> samples, double target, const TextStyle& style,
                            int width) {
-  const Value past = [](const AdaptFigures& figures) { return figures.past_generations; };
-  const Value period = [](const AdaptFigures& figures) { return absl::ToDoubleMinutes(figures.period); };
+  const ChartValue past = [](const AdaptFigures& figures) { return figures.past_generations; };
+  const ChartValue period = [](const AdaptFigures& figures) { return absl::ToDoubleMinutes(figures.period); };
   const double most_past = Highest(samples, past, 4);
   const double longest = Highest(samples, period, 1);
   double most_load = 1;

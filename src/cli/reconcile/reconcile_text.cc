@@ -15,9 +15,9 @@ namespace {
 
 constexpr int kColumns = 80;
 constexpr int kBarColumns = 14;
-constexpr size_t kMostPartitions = 20;
+constexpr size_t kMostPartitionsShown = 20;
 
-std::string TimeText(int64_t ms) {
+std::string UtcText(int64_t ms) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixMillis(ms), absl::UTCTimeZone());
 }
 
@@ -90,7 +90,7 @@ void Writer::WriteHead() {
   Paragraph(absl::StrCat("here: ", NameOf(text_.here)));
   Paragraph(absl::StrCat("there: ", NameOf(text_.there)));
   Paragraph(absl::StrCat("by id: ", text_.id));
-  Paragraph(absl::StrCat("window: ", TimeText(text_.window.begin_ms), " to ", TimeText(text_.window.end_ms),
+  Paragraph(absl::StrCat("window: ", UtcText(text_.window.begin_ms), " to ", UtcText(text_.window.end_ms),
                          " UTC; a record within ", DurationText(absl::Milliseconds(text_.window.settle_ms)),
                          " of its edges on the other side is not missing."));
 }
@@ -105,7 +105,7 @@ void Writer::WriteCounts() {
   Counts("ids missing on the other side", here.only, there.only);
   if (here.only > 0 || there.only > 0) {
     const auto time = [](const SideReport& side, int64_t ms) {
-      return side.only == 0 ? std::string("-") : TimeText(ms);
+      return side.only == 0 ? std::string("-") : UtcText(ms);
     };
     Row("  the first of them", time(here, here.first_ms), time(there, there.first_ms));
     Row("  the last of them", time(here, here.last_ms), time(there, there.last_ms));
@@ -130,7 +130,7 @@ void Writer::WriteTimes() {
     const int64_t here = text_.here.by_time[i];
     const int64_t there = text_.there.by_time[i];
     if (here == 0 && there == 0) continue;
-    out_ << absl::StreamFormat("  from %s  here %11s  there %11s ", TimeText(BeginOfBucket(text_.window, i)),
+    out_ << absl::StreamFormat("  from %s  here %11s  there %11s ", UtcText(BeginOfBucket(text_.window, i)),
                                FormatCount(here), FormatCount(there))
          << bar(here + there > 0 ? std::max(here, there) : 0) << "\n";
   }
@@ -147,7 +147,7 @@ void Writer::WritePartitions() {
     const int64_t here = count(text_.here, i);
     const int64_t there = count(text_.there, i);
     if (here == 0 && there == 0) continue;
-    if (++shown > kMostPartitions) {
+    if (++shown > kMostPartitionsShown) {
       ++left;
       continue;
     }
@@ -161,7 +161,7 @@ void Writer::WriteSamples(absl::string_view heading, const SideReport& side) {
   Heading(
       absl::StrCat(heading, side.only > static_cast<int64_t>(side.samples.size()) ? ", for example" : ""));
   for (const SideReport::Sample& sample : side.samples) {
-    out_ << absl::StreamFormat("  %s  %s-%d offset %d  %s\n", TimeText(sample.time_ms),
+    out_ << absl::StreamFormat("  %s  %s-%d offset %d  %s\n", UtcText(sample.time_ms),
                                Printable(side.facts.topic), sample.partition, sample.offset,
                                Printable(sample.id));
   }
@@ -170,8 +170,8 @@ void Writer::WriteSamples(absl::string_view heading, const SideReport& side) {
 void Writer::WriteNotes() {
   std::vector<std::string> notes;
   if (text_.window.begin_ms > text_.asked_begin_ms) {
-    notes.push_back(absl::StrCat("The window begins at ", TimeText(text_.window.begin_ms), " and not at ",
-                                 TimeText(text_.asked_begin_ms),
+    notes.push_back(absl::StrCat("The window begins at ", UtcText(text_.window.begin_ms), " and not at ",
+                                 UtcText(text_.asked_begin_ms),
                                  ": retention has deleted older records on one side."));
   }
   for (const SideReport* side : {&text_.here, &text_.there}) {
@@ -208,11 +208,11 @@ void Writer::WriteCosts() {
                          bytes(text_.bytes), " between the two sides."));
 }
 
-std::string Json(const std::vector<int64_t>& numbers) {
+std::string JsonOf(const std::vector<int64_t>& numbers) {
   return absl::StrCat("[", absl::StrJoin(numbers, ","), "]");
 }
 
-std::string Json(const SideReport& side) {
+std::string JsonOf(const SideReport& side) {
   const auto time = [&](int64_t ms) { return side.only == 0 ? std::string("null") : absl::StrCat(ms); };
   const std::string samples =
       absl::StrJoin(side.samples, ",", [](std::string* json, const SideReport::Sample& sample) {
@@ -225,8 +225,8 @@ std::string Json(const SideReport& side) {
       ",\"without_id\":", side.without_id, ",\"without_time\":", side.without_time,
       ",\"emptied_partitions\":", side.emptied, ",\"only\":", side.only, ",\"unsettled\":", side.unsettled,
       ",\"first_ms\":", time(side.first_ms), ",\"last_ms\":", time(side.last_ms),
-      ",\"by_partition\":", Json(side.by_partition), ",\"by_time\":", Json(side.by_time), ",\"samples\":[",
-      samples, "],\"copied\":", side.copied, ",\"gone\":", side.gone, "}");
+      ",\"by_partition\":", JsonOf(side.by_partition), ",\"by_time\":", JsonOf(side.by_time),
+      ",\"samples\":[", samples, "],\"copied\":", side.copied, ",\"gone\":", side.gone, "}");
 }
 
 }  // namespace
@@ -239,10 +239,11 @@ void WriteReconcileJson(const ReconcileText& text, std::ostream& out) {
   out << "{\"equal\":" << (text.are_equal() ? "true" : "false") << ",\"id\":" << JsonString(text.id)
       << ",\"begin_ms\":" << text.window.begin_ms << ",\"end_ms\":" << text.window.end_ms
       << ",\"asked_begin_ms\":" << text.asked_begin_ms << ",\"settle_ms\":" << text.window.settle_ms
-      << ",\"here\":" << Json(text.here) << ",\"there\":" << Json(text.there) << ",\"passes\":" << text.passes
-      << ",\"table_rounds\":" << text.table_rounds << ",\"filter_rounds\":" << text.filter_rounds
-      << ",\"compare_bytes\":" << text.compare_bytes << ",\"bytes\":" << text.bytes
-      << ",\"bytes_by_tables\":" << text.bytes_by_tables << ",\"bytes_by_filters\":" << text.bytes_by_filters
+      << ",\"here\":" << JsonOf(text.here) << ",\"there\":" << JsonOf(text.there)
+      << ",\"passes\":" << text.passes << ",\"table_rounds\":" << text.table_rounds
+      << ",\"filter_rounds\":" << text.filter_rounds << ",\"compare_bytes\":" << text.compare_bytes
+      << ",\"bytes\":" << text.bytes << ",\"bytes_by_tables\":" << text.bytes_by_tables
+      << ",\"bytes_by_filters\":" << text.bytes_by_filters
       << ",\"bytes_of_all_keys\":" << text.bytes_of_all_keys
       << absl::StreamFormat(",\"seconds\":%.3f}\n", absl::ToDoubleSeconds(text.elapsed));
 }

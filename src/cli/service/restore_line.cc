@@ -11,7 +11,7 @@
 namespace lethe {
 namespace {
 
-constexpr absl::Duration kLookEvery = absl::Milliseconds(250);
+constexpr absl::Duration kDrawEvery = absl::Milliseconds(250);
 
 }  // namespace
 
@@ -44,7 +44,7 @@ std::string RestoreText::Draw(const DaemonReport& report, absl::Time now, const 
 
 RestoreLine::RestoreLine(std::function<DaemonReport()> look) {
   if (!LogHasFooter()) return;
-  drawing_.emplace(kLookEvery, [this, look = std::move(look), style = TextStyle::Of(STDERR_FILENO)] {
+  drawing_.emplace(kDrawEvery, [this, look = std::move(look), style = TextStyle::Of(STDERR_FILENO)] {
     // The last column stays free, as in ProgressLine.
     SetLogFooter(text_.Draw(look(), absl::Now(), style, TerminalWidth(STDERR_FILENO) - 1));
   });

@@ -18,7 +18,7 @@
 namespace lethe {
 namespace {
 
-constexpr absl::Duration kLookEvery = absl::Seconds(1);
+constexpr absl::Duration kNotifyEvery = absl::Seconds(1);
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody calls setenv
@@ -63,7 +63,7 @@ ServiceReports::ServiceReports(const ServiceManager& manager, std::function<Serv
     : manager_(manager), look_(std::move(look)) {
   if (!manager_.listens()) return;
   manager_.Say("READY=1");
-  saying_.emplace(std::min(kLookEvery, manager_.watchdog() / 4), [this] { SayState(); });
+  saying_.emplace(std::min(kNotifyEvery, manager_.watchdog() / 4), [this] { SayState(); });
 }
 
 ServiceReports::~ServiceReports() {

@@ -397,32 +397,32 @@ void Writer::Command(const std::vector<std::string>& parts) {
   out_ << style_.Green(line) << "\n";
 }
 
-std::string Json(const Estimate& estimate) {
+std::string JsonOf(const Estimate& estimate) {
   return absl::StrFormat("{\"value\":%.17g,\"margin\":%.17g}", estimate.value, estimate.margin);
 }
 
-std::string Json(const Sighting& sighting) {
+std::string JsonOf(const Sighting& sighting) {
   return absl::StrFormat("{\"partition\":%d,\"offset\":%d}", sighting.partition, sighting.offset);
 }
 
-std::string Json(const std::vector<CopyExample>& examples) {
+std::string JsonOf(const std::vector<CopyExample>& examples) {
   return absl::StrCat("[",
                       absl::StrJoin(examples, ",",
                                     [](std::string* out, const CopyExample& example) {
-                                      absl::StrAppend(out, "{\"first\":", Json(example.first),
-                                                      ",\"copy\":", Json(example.copy), "}");
+                                      absl::StrAppend(out, "{\"first\":", JsonOf(example.first),
+                                                      ",\"copy\":", JsonOf(example.copy), "}");
                                     }),
                       "]");
 }
 
-std::string Json(const IdCandidate& candidate) {
+std::string JsonOf(const IdCandidate& candidate) {
   constexpr absl::string_view kQualities[] = {"good", "doubtful", "poor"};
   const IdFigures& figures = candidate.figures;
   std::vector<std::string> horizons;
   for (size_t i = 0; i < kHorizons.size(); ++i) {
     horizons.push_back(absl::StrFormat("{\"horizon_ms\":%d,\"copies\":%s,\"share\":%s}",
-                                       absl::ToInt64Milliseconds(kHorizons[i]), Json(figures.caught[i]),
-                                       Json(figures.caught_share[i])));
+                                       absl::ToInt64Milliseconds(kHorizons[i]), JsonOf(figures.caught[i]),
+                                       JsonOf(figures.caught_share[i])));
   }
   const std::optional<absl::Duration> proposed = ProposedHorizon(figures);
   std::string unusable =
@@ -436,12 +436,13 @@ std::string Json(const IdCandidate& candidate) {
       ",\"present\":", figures.records, ",\"missing\":", candidate.missing,
       ",\"malformed\":", candidate.malformed, ",\"unusable\":[", unusable,
       "],\"sampled_share\":", absl::StrFormat("%.17g", figures.sampled_share),
-      ",\"copies\":", Json(figures.copies), ",\"changed\":", Json(figures.changed),
-      ",\"changed_share\":", Json(figures.changed_share), ",\"elsewhere\":", Json(figures.elsewhere),
-      ",\"elsewhere_share\":", Json(figures.elsewhere_share), ",\"caught\":[", absl::StrJoin(horizons, ","),
+      ",\"copies\":", JsonOf(figures.copies), ",\"changed\":", JsonOf(figures.changed),
+      ",\"changed_share\":", JsonOf(figures.changed_share), ",\"elsewhere\":", JsonOf(figures.elsewhere),
+      ",\"elsewhere_share\":", JsonOf(figures.elsewhere_share), ",\"caught\":[", absl::StrJoin(horizons, ","),
       "],\"latest_ms\":", absl::ToInt64Milliseconds(figures.latest), ",\"most\":", figures.most,
-      ",\"most_first\":", Json(figures.most_first), ",\"changed_examples\":", Json(figures.changed_examples),
-      ",\"elsewhere_examples\":", Json(figures.elsewhere_examples),
+      ",\"most_first\":", JsonOf(figures.most_first),
+      ",\"changed_examples\":", JsonOf(figures.changed_examples),
+      ",\"elsewhere_examples\":", JsonOf(figures.elsewhere_examples),
       ",\"proposed_horizon_ms\":", proposed ? absl::StrCat(absl::ToInt64Milliseconds(*proposed)) : "null",
       "}");
 }
@@ -487,7 +488,7 @@ void WriteObject(const SurveyText& text, const std::string& error, std::ostream&
       << ",\"wants_schema_registry\":" << (WantsRegistry(text) ? "true" : "false")
       << absl::StreamFormat(",\"rate\":%.17g", report.rate) << ",\"ids\":["
       << absl::StrJoin(report.candidates, ",",
-                       [](std::string* json, const IdCandidate& candidate) { *json += Json(candidate); })
+                       [](std::string* json, const IdCandidate& candidate) { *json += JsonOf(candidate); })
       << "]";
   if (!error.empty()) out << ",\"error\":" << JsonString(error);
   out << "}";

@@ -13,7 +13,7 @@
 namespace lethe {
 namespace {
 
-constexpr absl::Duration kLookEvery = absl::Seconds(1);
+constexpr absl::Duration kLookAtTopicsEvery = absl::Seconds(1);
 // Each try of a topic that fails may abort a transaction of all topics.
 constexpr absl::Duration kTryAgainAfter = absl::Seconds(10);
 // A registry that takes longer is slow or away.
@@ -60,7 +60,7 @@ absl::StatusOr<int32_t> HeldPartitions::CountPartitions(int32_t flow) {
 void HeldPartitions::Hold(Task& task, const std::string& why) {
   if (task.Hold(why)) spdlog::error("{}", task.problem());
   source_.SetPaused(task, true);
-  next_look_ = clock_.Steady() + kLookEvery;
+  next_look_ = clock_.Steady() + kLookAtTopicsEvery;
 }
 
 void HeldPartitions::AwaitOutput(Task& task, const std::string& why) {
@@ -128,7 +128,7 @@ void HeldPartitions::Look(const Tasks& tasks) {
       if (!absl::StrContains(task->problem(), why)) Hold(*task, why);
     }
     if (lacks_it || !count.ok() || clock_.Steady() < flows_.Of(*task).next_try) {
-      next_look_ = clock_.Steady() + kLookEvery;
+      next_look_ = clock_.Steady() + kLookAtTopicsEvery;
       continue;
     }
     flows_.Of(*task).output_partitions = *count;
