@@ -40,8 +40,13 @@ const char* Jars() {
 
 std::vector<std::string> Java(const std::string& heap, const std::string& folder,
                               const std::string& main_class) {
+  // Java's classes are looked up in an archive, if there is one for these jars: half of a start is that. Who
+  // writes it ends its broker in order.
+  const bool writes_archive = std::getenv("LETHE_WRITE_KAFKA_CLASSES") != nullptr;
   // A short life: the cheap compiler and the simple collector start faster and take less of the two cores.
   return {"java", absl::StrCat("-Xmx", heap), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+          absl::StrCat(writes_archive ? "-XX:ArchiveClassesAtExit=" : "-XX:SharedArchiveFile=", Jars(),
+                       "/../classes.jsa"),
           "-Djava.awt.headless=true",
           // One that is killed leaves unpacked libraries there.
           absl::StrCat("-Djava.io.tmpdir=", folder), "-Dorg.slf4j.simpleLogger.showDateTime=true",

@@ -100,5 +100,6 @@ int main(int argc, char** argv) {
   const absl::StatusOr<int> code = (*process)->Wait(absl::InfiniteDuration());
   child = 0;
   if (!code.ok()) return Fail(code.status());
+  if (const absl::Status stopped = (*broker)->Stop(); !stopped.ok()) return Fail(stopped);
   return *code;
 }
