@@ -10,13 +10,13 @@ inline constexpr absl::string_view kFull = "the interval has reached its load";
 inline constexpr absl::string_view kNoRoomToGrow = "the memory limit leaves no room to grow";
 inline constexpr absl::string_view kOldestDropped = "at the memory limit the oldest interval was dropped";
 inline constexpr absl::string_view kSliceIsOver = "the generation has lasted a sixteenth of the horizon";
-inline constexpr absl::string_view kTableHasDoubled = "more ids: the table has doubled since the last step";
-inline constexpr absl::string_view kTableHasHalved = "fewer ids: the table has halved since the last step";
+inline constexpr absl::string_view kMoreIds = "more ids";
+inline constexpr absl::string_view kFewerIds = "fewer ids";
 
 // A snapshot holds a reason's place in this list: append to it only. The empty ones were of an engine that is
 // gone.
 inline constexpr absl::string_view kStepReasons[] = {
-    kFull, "", "", "", kNoRoomToGrow, "", kOldestDropped, kSliceIsOver, kTableHasDoubled, kTableHasHalved};
+    kFull, "", "", "", kNoRoomToGrow, "", kOldestDropped, kSliceIsOver, kMoreIds, kFewerIds};
 
 }  // namespace lethe
 

@@ -61,8 +61,8 @@ constexpr size_t kSteps = 16;
 constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kRefresh, kSliceIsOver},
     {AdaptationStep::Kind::kRefresh, kFull},
-    {AdaptationStep::Kind::kUnfold, kTableHasDoubled},
-    {AdaptationStep::Kind::kFold, kTableHasHalved},
+    {AdaptationStep::Kind::kUnfold, kMoreIds},
+    {AdaptationStep::Kind::kFold, kFewerIds},
     {AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow},
     {AdaptationStep::Kind::kShortenWindow, kOldestDropped},
 };
@@ -354,7 +354,7 @@ void CompactControl::NoteSize() {
   if (__builtin_expect(table_->level() != recorded_level_, 0)) {
     const bool is_larger = table_->level() > recorded_level_;
     Record(is_larger ? AdaptationStep::Kind::kUnfold : AdaptationStep::Kind::kFold,
-           is_larger ? kTableHasDoubled : kTableHasHalved);
+           is_larger ? kMoreIds : kFewerIds);
     recorded_level_ = table_->level();
   }
   const auto slots = static_cast<double>(table_->slots());
