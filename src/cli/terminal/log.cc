@@ -120,8 +120,6 @@ void StartLog(const LogOptions& options) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-void SetLogLevel(LogLevel level) { spdlog::default_logger_raw()->set_level(SpdlogLevel(level)); }
-
 void SetLogFooter(absl::string_view line) { Sink()->SetFooter(line); }
 
 bool LogHasFooter() { return Sink()->has_footer(); }

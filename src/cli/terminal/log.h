@@ -23,9 +23,6 @@ struct LogOptions {
 // From now on everything is logged to stderr: stdout is for output that programs read.
 void StartLog(const LogOptions& options);
 
-// Thread-safe.
-void SetLogLevel(LogLevel level);
-
 // A line that stays below the log; empty: none. No effect if stderr is not a terminal,
 // or the log is for programs. Thread-safe, after StartLog.
 void SetLogFooter(absl::string_view line);

@@ -115,14 +115,15 @@ void Snapshots::Write(SnapshotTaking& taking) {
   if (written.ok()) {
     ended = SnapshotTaking::State::kDone;
     const double seconds = absl::ToDoubleSeconds(writing_.clock.Steady() - start);
-    if (const auto like_it = written_.Next(writing_.clock.Steady())) {
-      spdlog::info("{}: snapshot written in {:.1f} s{}", NameOf(taking.partition), seconds, *like_it);
-    }
+    spdlog::log(says_written_ ? spdlog::level::info : spdlog::level::debug,
+                "{}: snapshot written in {:.1f} s", NameOf(taking.partition), seconds);
+    says_written_ = false;
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counts_.taken;
     counts_.last_seconds = seconds;
   } else if (!absl::IsAborted(written) && !absl::IsCancelled(written)) {
     ended = SnapshotTaking::State::kFailed;
+    says_written_ = true;
     Failed(taking.partition, written);
   }
   const bool was_dropped = taking.state.exchange(ended) == SnapshotTaking::State::kDropped;

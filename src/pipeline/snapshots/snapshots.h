@@ -21,7 +21,6 @@
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "src/pipeline/clock/clock.h"
-#include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/restore/commit_metadata.h"
@@ -133,7 +132,7 @@ class Snapshots {
   std::vector<PartitionSnapshot> to_remove_;
   bool busy_ = false;
   SnapshotCounts counts_;
-  Repeats written_;  // of who does the work
+  bool says_written_ = true;  // the first, and the first after one that failed; of who does the work
 };
 
 // The thread that writes the snapshots of all topics, one at a time: hundreds of topics need no thread each.
