@@ -19,7 +19,7 @@
 #include "connectors/kafka/counters/totals_feed.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/preflight/flow_finder.h"
-#include "connectors/kafka/preflight/topic_rules.h"
+#include "connectors/kafka/preflight/inspect_topics.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/repartition/source_feed.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"

@@ -129,10 +129,10 @@ TEST(Container, RunAndCheckRefuseMemoryThatDoesNotFit) {
     const auto fits = Make(budget.more, budget.least_mib);
     ASSERT_TRUE(fits.ok()) << fits.status();
     ASSERT_EQ(CheckMachine(*fits).size(), 1u);
-    EXPECT_EQ(CheckMachine(*fits)[0].severity, kafka::Finding::Severity::kOk) << budget.more;
+    EXPECT_EQ(CheckMachine(*fits)[0].severity, Finding::Severity::kOk) << budget.more;
     const auto too_small = Make(budget.more, budget.least_mib - 1);
     ASSERT_TRUE(too_small.ok()) << too_small.status();
-    EXPECT_EQ(CheckMachine(*too_small)[0].severity, kafka::Finding::Severity::kError) << budget.more;
+    EXPECT_EQ(CheckMachine(*too_small)[0].severity, Finding::Severity::kError) << budget.more;
     ASSERT_FALSE(FitsLimit(too_small->daemon, *too_small->limit).ok()) << budget.more;
     EXPECT_EQ(RunCommand(*too_small), 2) << budget.more;
   }

@@ -7,11 +7,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/repartition/repartition_topic.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/repartition_rules.h"
 #include "src/pipeline/router.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 RecordFields WithId(absl::string_view id) {
@@ -223,4 +223,4 @@ TEST(Repartition, PartitionsAreOfTopicsThatKeepThemAndAllMustExist) {
 }
 
 }  // namespace
-}  // namespace lethe::kafka
+}  // namespace lethe

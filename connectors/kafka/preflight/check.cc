@@ -9,17 +9,21 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/output/producer_config.h"
 #include "connectors/kafka/preflight/flow_finder.h"
-#include "connectors/kafka/preflight/topic_rules.h"
+#include "connectors/kafka/preflight/log_sample.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/group_rules.h"
+#include "src/pipeline/preflight/log_rules.h"
+#include "src/pipeline/preflight/memory_rules.h"
+#include "src/pipeline/preflight/repartition_rules.h"
+#include "src/pipeline/preflight/topic_rules.h"
 
 namespace lethe::kafka {
 namespace {
@@ -210,28 +214,15 @@ class Checker {
       TryWriting("repartition", *topics_.repartition);
       return;
     }
-    const std::string topic = RepartitionTopic(options_);
     const auto may = Patiently(kCheckPatience, [&]() -> absl::StatusOr<bool> {
       if (absl::Status status = MayCreateRepartitionTopic(options_, client_.get(), topics_.input);
           !status.ok())
         return status;
       return true;
     });
-    const std::string where = absl::StrCat("repartition topic ", topic);
     const auto routed = AskCommitted(RoutingOptions(options_, options_.input), input_partitions);
-    if (auto lost = routed.ok() ? LostWithTopic(options_, *routed) : std::nullopt) {
-      findings_.push_back(*std::move(lost));
-    } else if (may.ok()) {
-      Add(Severity::kOk, "create", where,
-          absl::StrCat("is made at the start, with ", input_partitions, " partitions; this user may"));
-    } else {
-      Add(Severity::kError, "create", where, absl::StrCat("cannot be made: ", may.status().message()),
-          absl::StrCat(
-              "grant this user Create on topic ", topic, ", or make it: kafka-topics.sh --create --topic ",
-              topic, " --partitions ", input_partitions, " --replication-factor ",
-              std::max(topics_.input.replicas, 1), " --config ",
-              absl::StrJoin(RepartitionConfig(topics_.input), " --config ", absl::PairFormatter("="))));
-    }
+    auto lost = routed.ok() ? LostWithTopic(options_, *routed) : std::nullopt;
+    findings_.push_back(lost ? *std::move(lost) : CreationFinding(options_, topics_.input, may.status()));
     LookAtStage(RoutingOptions(options_, options_.input), input_partitions, input_partitions);
     LookAtScope(JudgingOptions(options_), input_partitions);
     // The other group's offsets are in a topic that does not exist yet.
@@ -272,19 +263,10 @@ class Checker {
       AddGroup(stage, committed.status(), "");
       return {};
     }
-    absl::Status problem;
-    for (int32_t partition = 0; partition < partitions && !absl::IsFailedPrecondition(problem); ++partition) {
-      const CommittedOffset& offset = (*committed)[static_cast<size_t>(partition)];
-      problem = ReadCommitMetadata(stage, fingerprint, partition, offset).status();
-    }
-    if (absl::IsFailedPrecondition(problem)) {
-      // The message ends with its remedy.
-      Add(Severity::kError, "group", absl::StrCat("group ", stage.process.group),
-          absl::StrCat("cannot go on: ", problem.message()));
-    } else if (stage.process.group != options_.process.group || LookAtScope(stage, partitions)) {
-      const auto with = absl::c_count_if(*committed, [](const auto& each) { return each.offset >= 0; });
-      AddGroup(stage, absl::OkStatus(),
-               absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
+    Finding found = ApplyCommitRules(stage, fingerprint, *committed);
+    const bool is_routing = stage.process.group != options_.process.group;
+    if (found.severity == Severity::kError || is_routing || LookAtScope(stage, partitions)) {
+      findings_.push_back(std::move(found));
     }
     return committed->front();
   }
@@ -296,8 +278,7 @@ class Checker {
           return kafka::AskCommitted(client_.get(), topic, count);
         });
     if (!absl::IsFailedPrecondition(problem)) return true;
-    Add(Severity::kError, "group", absl::StrCat("group ", stage.process.group),
-        absl::StrCat("cannot go on: ", problem.message()));
+    findings_.push_back(CannotGoOn(stage, problem));
     return false;
   }
 
@@ -439,56 +420,18 @@ class Checker {
       return;
     }
     Add(Severity::kOk, "read", where, "may be read");
+    const absl::Time now = absl::Now();
     if (options_.scope == Scope::kPartition) {
       for (size_t i = 0; i < std::min(lags_.size(), sample->partitions.size()); ++i) {
         sample->partitions[i].lag = lags_[i];
       }
-      LookAtRestart(*sample);
+      absl::c_move(ApplyRestartRules(options_, committed_, now, *sample), std::back_inserter(findings_));
     }
-    rate_ = RateOf(*sample);
-    for (Finding& finding : ApplyLogRules(options_, topics_.input, *sample)) {
-      findings_.push_back(std::move(finding));
-    }
+    rate_ = sample->rate();
+    absl::c_move(ApplyLogRules(options_, topics_.input, *sample, now), std::back_inserter(findings_));
     if (sample->records > 0 && !topics_.output.config.empty()) {
       findings_.push_back(ApplySizeRule(topics_.output, *sample));
     }
-  }
-
-  // What a restart would read of each partition with a commit, as `lethe run` plans it.
-  void LookAtRestart(LogSample& sample) {
-    int64_t offsets = 0;
-    int planned = 0;
-    for (size_t i = 0; i < std::min(committed_.size(), sample.partitions.size()); ++i) {
-      LogSample::Partition& partition = sample.partitions[i];
-      if (committed_[i].offset >= 0 && partition.start > committed_[i].offset) {
-        partition.unread_from = committed_[i].offset;
-      }
-      const auto metadata = CommitMetadata::Parse(committed_[i].metadata);
-      if (!metadata.ok() || partition.start > committed_[i].offset) continue;
-      RestoreFacts facts;
-      facts.metadata = *metadata;
-      facts.committed = committed_[i].offset;
-      facts.log_start = partition.start;
-      facts.horizon = options_.stage.horizon;
-      const absl::Time now = absl::Now();
-      facts.times = LogTimesOf(partition.first_record, now - partition.lag, now);
-      const bool has_store =
-          !options_.process.snapshots.folder.empty() || !options_.process.snapshots.topic.empty();
-      const auto snapshot = SnapshotId::Parse(metadata->snapshot);
-      if (has_store && snapshot) facts.snapshot = snapshot->offset;
-      const RestorePlan plan = PlanRestore(facts);
-      partition.is_planned = true;
-      ++planned;
-      offsets += facts.committed - plan.from;
-      if (plan.source != RestoreSource::kLog || plan.missing.empty()) continue;
-      Add(Severity::kWarning, "reach", absl::StrCat("partition ", options_.input, "-", i),
-          absl::StrCat("has a short history: ", plan.missing,
-                       ": after a restart, retries of events before that pass"),
-          plan.remedy);
-    }
-    if (planned == 0) return;
-    Add(Severity::kOk, "restart", absl::StrCat("group ", options_.process.group),
-        absl::StrCat("reads ", offsets, " offsets of ", planned, " partitions again after a restart"));
   }
 
   DaemonOptions options_;  // of the topic at hand
@@ -505,14 +448,6 @@ class Checker {
 };
 
 }  // namespace
-
-void MemoryNeed::Add(const DaemonOptions& topic, int32_t its_partitions, double its_rate) {
-  ++topics;
-  partitions += its_partitions;
-  if (its_partitions > 0) least_bytes += LeastMemory(topic, its_partitions);
-  rate += its_rate;
-  planned_bytes += PlannedMemory(topic, its_rate).value_or(0);
-}
 
 std::vector<Finding> Check(const DaemonOptions& options) { return Checker(options).CheckOne(); }
 

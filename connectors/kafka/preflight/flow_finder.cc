@@ -7,7 +7,7 @@
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_totals.h"
 #include "connectors/kafka/group/group_state.h"
-#include "connectors/kafka/preflight/topic_rules.h"
+#include "connectors/kafka/preflight/inspect_topics.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/assign/assigner.h"
@@ -17,7 +17,7 @@ namespace lethe::kafka {
 namespace {
 
 constexpr absl::Duration kFindPatience = absl::Seconds(10);
-constexpr int kAskTimeoutMs = 3000;
+constexpr int kFindTimeoutMs = 3000;
 // Topics that the log names at once; a pattern may match hundreds.
 constexpr int kMostLogged = 10;
 
@@ -90,7 +90,7 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, rd_kafka_t* clie
   if (options.scope == Scope::kTopic) {
     // Before anything is routed.
     const auto ask = [&](const std::string& topic, int32_t) -> absl::StatusOr<std::vector<CommittedOffset>> {
-      const auto partitions = CountPartitions(client, topic, kAskTimeoutMs);
+      const auto partitions = CountPartitions(client, topic, kFindTimeoutMs);
       if (!partitions.ok()) return partitions.status();
       return AskCommitted(client, topic, *partitions);
     };
@@ -124,7 +124,7 @@ absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
   }
   rd_kafka_t* const client = routing_client_.get();
   if (absl::Status made = EnsureRepartitionTopicOnce(options, client); !made.ok()) return made;
-  const absl::Status there = CountPartitions(client, RepartitionTopic(options), kAskTimeoutMs).status();
+  const absl::Status there = CountPartitions(client, RepartitionTopic(options), kFindTimeoutMs).status();
   if (absl::IsNotFound(there)) return absl::UnavailableError(there.message());  // it was created a moment ago
   if (!there.ok()) return there;
   for (const std::string& input : Unrouted(options)) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -11,9 +10,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/client/message_view.h"
-#include "lethe/secret_hash.h"
 #include "src/pipeline/clock/steady_time.h"
-#include "src/record/record_reader.h"
 
 namespace lethe::kafka {
 namespace {
@@ -22,9 +19,6 @@ constexpr int kSampleTimeoutMs = 3000;
 constexpr int kSamplePollMs = 100;
 constexpr absl::Duration kSamplePatience = absl::Seconds(10);
 constexpr int64_t kMostRecords = 20000;
-constexpr absl::Duration kRateOver = absl::Hours(1);
-// A younger log says nothing about a day.
-constexpr absl::Duration kYoungestLog = absl::Minutes(5);
 
 // Reads the ranges all at once, until they are done or the time is over.
 absl::Status ReadRanges(rd_kafka_t* client, const std::string& topic, std::map<int32_t, OffsetRange> ranges,
@@ -93,7 +87,7 @@ absl::Status AskRate(rd_kafka_t* client, const std::string& topic, LogSample& sa
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(sample.partitions.size())));
   for (const LogSample::Partition& partition : sample.partitions) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition.partition)->offset =
-        absl::ToUnixMillis(now - kRateOver);
+        absl::ToUnixMillis(now - LogSample::kRateOver);
   }
   const auto code = rd_kafka_offsets_for_times(client, list.get(), kSampleTimeoutMs);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -102,68 +96,10 @@ absl::Status AskRate(rd_kafka_t* client, const std::string& topic, LogSample& sa
     const rd_kafka_topic_partition_t* answer =
         rd_kafka_topic_partition_list_find(list.get(), topic.c_str(), partition.partition);
     if (answer == nullptr || answer->err != RD_KAFKA_RESP_ERR_NO_ERROR || answer->offset < 0) continue;
-    const bool is_whole_log = answer->offset <= partition.start && partition.first_record <= now;
-    const absl::Duration span = is_whole_log ? std::min(now - partition.first_record, kRateOver) : kRateOver;
-    if (span < kYoungestLog) continue;
-    partition.rate = static_cast<double>(partition.end - answer->offset) / absl::ToDoubleSeconds(span);
+    partition.SetRate(answer->offset, now);
   }
   return absl::OkStatus();
 }
-
-// Where an id was first seen.
-struct Place {
-  int32_t partition = 0;
-  int64_t offset = 0;
-  std::optional<std::string> key;
-};
-
-class Looker {
- public:
-  Looker(const DaemonOptions& options, LogSample& sample)
-      : topic_(options.input), reader_(options.record), sample_(sample) {}
-
-  void See(const rd_kafka_message_t& message) {
-    const MessageView view(message);
-    const InputRecord record = view.record();
-    ++sample_.records;
-    const auto bytes = static_cast<int64_t>(message.key_len + message.len);
-    sample_.bytes += bytes;
-    sample_.largest_bytes = std::max(sample_.largest_bytes, bytes);
-    sample_.newest = std::max(sample_.newest, record.time());
-    if (!record.key) ++sample_.without_key;
-    sample_.frames.Add(record.view().key, record.view().value);
-    AddSchema(record.key, record.view().headers, /*of_key=*/true);
-    AddSchema(record.value, record.view().headers, /*of_key=*/false);
-    const RecordFields& fields = reader_.Read(record.view());
-    if (fields.id_state != RecordFields::State::kPresent) {
-      ++(fields.id_state == RecordFields::State::kMalformed ? sample_.malformed : sample_.without_id);
-      return;
-    }
-    Place place{message.partition, message.offset, std::nullopt};
-    if (record.key) place.key.emplace(record.key->data(), record.key->size());
-    const auto [first, is_new] = seen_.try_emplace(std::string(fields.id), place);
-    if (is_new) return;
-    const bool elsewhere = first->second.partition != place.partition;
-    if (!elsewhere && first->second.key == place.key) return;
-    ++(elsewhere ? sample_.copies_elsewhere : sample_.copies_with_another_key);
-    if (sample_.example.empty()) sample_.example = absl::StrCat(Name(first->second), " and ", Name(place));
-  }
-
- private:
-  void AddSchema(std::optional<absl::string_view> bytes, const RecordHeaders* headers, bool of_key) {
-    if (!bytes || bytes->size() == kNumberBytes || sample_.schemas.size() == LogSample::kMostSchemas) return;
-    const Unframed unframed = Unframe(*bytes, headers, of_key);
-    if (unframed.kind == Unframed::Kind::kFramed) sample_.schemas.insert(unframed.schema);
-  }
-  std::string Name(const Place& place) const {
-    return absl::StrCat(topic_, "-", place.partition, " offset ", place.offset);
-  }
-
-  const std::string& topic_;
-  RecordReader reader_;
-  LogSample& sample_;
-  SecretHashMap<Place> seen_;
-};
 
 }  // namespace
 
@@ -187,9 +123,9 @@ absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* cl
     return false;
   });
   if (!read.ok()) return read;
-  Looker looker(options, sample);
+  LogSampler sampler(options, sample);
   read = ReadRanges(client, options.input, newest, [&](const rd_kafka_message_t& message) {
-    looker.See(message);
+    sampler.Add(MessageView(message).record());
     return true;
   });
   if (!read.ok()) return read;

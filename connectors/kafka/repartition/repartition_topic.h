@@ -1,4 +1,4 @@
-// The topic between the two stages of `scope: topic`: created, checked and trimmed.
+// The topic between the two stages of `scope: topic`: created and trimmed.
 #ifndef LETHE_CONNECTORS_KAFKA_REPARTITION_REPARTITION_TOPIC_H_
 #define LETHE_CONNECTORS_KAFKA_REPARTITION_REPARTITION_TOPIC_H_
 
@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/group/group_state.h"
-#include "connectors/kafka/topics/finding.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
@@ -23,16 +21,6 @@
 #include "src/pipeline/task/flow.h"
 
 namespace lethe::kafka {
-
-// An error if the repartition topic is missing and the routers' group has routed records: those that were not
-// judged are lost, and so are known ids. nullopt: nothing is lost if the topic is created, as after a reset
-// of that group.
-std::optional<Finding> LostWithTopic(const DaemonOptions& options,
-                                     const std::vector<CommittedOffset>& committed);
-
-// The topic accepts every record of the input: its timestamps have no bounds, since a record may be routed
-// long after it was sent.
-TopicConfig RepartitionConfig(const TopicFacts& input);
 
 // Creates the repartition topic if it is missing, with the input's partitions and replicas; of several
 // inputs, with the most of them. It never gets more partitions, since the route of an id must not change.

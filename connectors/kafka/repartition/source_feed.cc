@@ -13,9 +13,9 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr absl::Duration kAskEvery = absl::Seconds(1);
+constexpr absl::Duration kAskSourcesEvery = absl::Seconds(1);
 constexpr absl::Duration kAskSoonEvery = absl::Milliseconds(20);
-constexpr absl::Duration kAskTimeout = absl::Seconds(2);
+constexpr absl::Duration kAskSourcesTimeout = absl::Seconds(2);
 
 }  // namespace
 
@@ -46,7 +46,7 @@ void SourceFeed::Run() {
       for (const Flow* flow : flows) answered.Update(Ask(*flow, is_due));
       sources->SetAnswered(answered.ok());
     }
-    if (is_due) next_ask = SteadyNow() + kAskEvery;
+    if (is_due) next_ask = SteadyNow() + kAskSourcesEvery;
   }
 }
 
@@ -65,7 +65,7 @@ absl::Status SourceFeed::Ask(const Flow& flow, bool with_count) {
   if (absl::Status connected = Connect(); !connected.ok()) return connected;
   errors_.Last(client_.get()).IgnoreError();  // what the lanes meet, too, and say
   const std::string& input = flow.options.input;
-  const auto timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(kAskTimeout));
+  const auto timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(kAskSourcesTimeout));
   int32_t& partitions = partitions_.try_emplace(flow.number, flow.topics.partitions).first->second;
   if (with_count) {
     const auto count = CountPartitions(client_.get(), input, timeout_ms);
@@ -75,7 +75,7 @@ absl::Status SourceFeed::Ask(const Flow& flow, bool with_count) {
   }
   std::vector<int32_t> all(static_cast<size_t>(partitions));
   std::iota(all.begin(), all.end(), 0);
-  const auto ends = AskEnds(client_.get(), input, all, kAskTimeout);
+  const auto ends = AskEnds(client_.get(), input, all, kAskSourcesTimeout);
   if (!ends.ok()) return ends.status();
   std::map<TopicPartition, int64_t> told;
   for (const auto& [partition, end] : *ends) told[{flow.number, partition}] = end;

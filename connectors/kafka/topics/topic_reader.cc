@@ -19,7 +19,7 @@ namespace {
 constexpr int kReadTimeoutMs = 5000;
 constexpr absl::Duration kConnectPatience = absl::Seconds(10);
 constexpr absl::Duration kReadPatience = absl::Seconds(30);
-constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(50);
+constexpr absl::Duration kReadAgainAfter = absl::Milliseconds(50);
 // How long an open transaction is awaited without a log line.
 constexpr absl::Duration kSayAfter = absl::Seconds(1);
 
@@ -159,7 +159,7 @@ absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) 
       }
       if (!go_on()) return absl::CancelledError("interrupted");
       bounds.end = std::min(now->end, all->end);
-      if (bounds.end < all->end) absl::SleepFor(kAskAgainAfter);
+      if (bounds.end < all->end) absl::SleepFor(kReadAgainAfter);
     }
   }
   return absl::OkStatus();

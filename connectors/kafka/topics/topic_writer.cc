@@ -18,7 +18,7 @@ constexpr int kCallTimeoutMs = 500;
 constexpr absl::Duration kWritePatience = absl::Minutes(2);
 // An open transaction hides from readers what comes behind it, for ten minutes.
 constexpr absl::Duration kAbortPatience = absl::Seconds(30);
-constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
+constexpr absl::Duration kWriteAgainAfter = absl::Milliseconds(20);
 
 // Retries while the error asks for it. Null is success.
 ErrorPtr Retry(const std::function<bool()>& go_on, const std::function<rd_kafka_error_t*()>& call) {
@@ -27,7 +27,7 @@ ErrorPtr Retry(const std::function<bool()>& go_on, const std::function<rd_kafka_
     ErrorPtr error(call());
     if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || SteadyNow() > deadline) return error;
     if (!go_on()) return error;
-    absl::SleepFor(kAskAgainAfter);
+    absl::SleepFor(kWriteAgainAfter);
   }
 }
 

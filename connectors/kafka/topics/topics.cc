@@ -7,12 +7,10 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/stage_options.h"
-#include "src/text/suggestion.h"
 
 namespace lethe::kafka {
 namespace {
@@ -21,8 +19,6 @@ namespace {
 constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr int kTopicsTimeoutMs = 1500;
 constexpr int kCreateTimeoutMs = 5000;
-// Kafka's default of max.message.bytes, for brokers that do not describe topics.
-constexpr int64_t kDefaultMaxMessageBytes = 1048588;
 
 // PermissionDenied if the user lacks the permission.
 absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string& name) {
@@ -64,50 +60,11 @@ absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string
   }
   if (!absl::IsNotFound(topic.status())) return topic;
   // An input exists if its name is right; an output is new at first.
-  std::vector<std::string> others;
-  if (role == "input") others = TopicNames(client);
-  std::erase(others, options.output);
-  const std::optional<std::string> nearest = Nearest(name, others);
-  return absl::NotFoundError(
-      absl::StrCat(role, " topic ", name, " does not exist",
-                   nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
-                   "create it, for example with kafka-topics.sh --bootstrap-server ", options.process.brokers,
-                   " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
+  return MissingTopic(options, role, name, partitions,
+                      role == "input" ? TopicNames(client) : std::vector<std::string>());
 }
 
 }  // namespace
-
-std::string TopicFacts::Value(const std::string& property) const {
-  const auto found = config.find(property);
-  return found == config.end() ? "" : found->second;
-}
-
-int64_t TopicFacts::Number(const std::string& property, int64_t fallback) const {
-  const auto found = config.find(property);
-  int64_t value = 0;
-  return found != config.end() && absl::SimpleAtoi(found->second, &value) ? value : fallback;
-}
-
-int64_t TopicFacts::max_message_bytes() const { return Number("max.message.bytes", kDefaultMaxMessageBytes); }
-
-RecordRules TopicFacts::record_rules() const {
-  RecordRules rules;
-  rules.needs_key = absl::StrContains(Value("cleanup.policy"), "compact");
-  rules.max_batch_bytes = max_batch_bytes();
-  if (Value("message.timestamp.type") == "LogAppendTime") return rules;
-  rules.before_max_ms = max_before_ms();
-  rules.after_max_ms = max_after_ms();
-  return rules;
-}
-
-int64_t TopicFacts::max_batch_bytes() const {
-  return std::min(max_message_bytes(), Number("segment.bytes", INT64_MAX));
-}
-
-int64_t TopicFacts::TimestampBound(const char* property) const {
-  const int64_t own = Number(property, INT64_MAX);
-  return own == INT64_MAX ? Number(kDifference, INT64_MAX) : own;
-}
 
 std::string ClusterId(rd_kafka_t* client) {
   char* const id = rd_kafka_clusterid(client, kTopicsTimeoutMs);
@@ -181,16 +138,6 @@ absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const Topi
   return ErrorStatus(code, absl::StrCat("creating topic ", name));
 }
 
-absl::Status WithGrant(absl::string_view role, const std::string& topic, const absl::Status& status) {
-  if (!absl::IsPermissionDenied(status)) return status;
-  absl::string_view what = "Describe and Write";
-  if (role == "input") what = "Describe and Read";
-  if (role == "snapshot" || role == "totals") what = "Read, Write and, to make it, Create";
-  if (role == "repartition") what = "Read, Write, Delete and, to make it, Create";
-  return absl::PermissionDeniedError(
-      absl::StrCat(status.message(), ": grant this user ", what, " on topic ", topic));
-}
-
 absl::StatusOr<int32_t> EnsureTopic(
     const DaemonOptions& options, rd_kafka_t* client, absl::string_view role, const std::string& name,
     const std::function<absl::StatusOr<TopicConfig>(const TopicFacts& input)>& config_for) {
@@ -220,13 +167,8 @@ absl::StatusOr<TopicFacts> DescribeInputs(const DaemonOptions& options, const st
     }
     if (all.partitions == 0) {
       all = *std::move(topic);
-      continue;
-    }
-    all.partitions = std::max(all.partitions, topic->partitions);
-    all.replicas = std::max(all.replicas, topic->replicas);
-    all.may_be_described = all.may_be_described && topic->may_be_described;
-    if (topic->max_message_bytes() > all.max_message_bytes()) {
-      all.config["max.message.bytes"] = absl::StrCat(topic->max_message_bytes());
+    } else {
+      all.Join(*topic);
     }
   }
   if (all.partitions == 0) return missing;

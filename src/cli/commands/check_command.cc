@@ -35,7 +35,6 @@
 namespace lethe {
 namespace {
 
-using kafka::Finding;
 using Severity = Finding::Severity;
 
 const char* Name(Severity severity) {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "connectors/kafka/topics/finding.h"
 #include "src/cli/config/config.h"
 #include "src/cli/terminal/terminal.h"
+#include "src/pipeline/preflight/finding.h"
 
 namespace lethe {
 
@@ -33,11 +33,11 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
 
 // What this machine says: the memory limit, if there is one, the snapshots' folder, and the address of
 // --http.
-std::vector<kafka::Finding> CheckMachine(const RunConfig& config);
+std::vector<Finding> CheckMachine(const RunConfig& config);
 
 // The part that writes.
-int WriteFindings(std::vector<kafka::Finding> findings, const CheckCommandOptions& options,
-                  const FindingsLook& look, std::ostream& out);
+int WriteFindings(std::vector<Finding> findings, const CheckCommandOptions& options, const FindingsLook& look,
+                  std::ostream& out);
 
 }  // namespace lethe
 

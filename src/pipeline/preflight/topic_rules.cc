@@ -1,24 +1,21 @@
-#include "connectors/kafka/preflight/topic_rules.h"
+#include "src/pipeline/preflight/topic_rules.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/group/group_state.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/memory_rules.h"
 #include "src/text/format.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 using Severity = Finding::Severity;
 
-constexpr int kInspectTimeoutMs = 1500;
 // What gzip packs at most.
 constexpr int64_t kGzipRatio = 1032;
 // Twice what a topic of the default size accepts.
@@ -287,78 +284,35 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   return findings;
 }
 
-namespace {
-
-// In one request: hundreds of topics are inspected in a row.
-absl::Status AddEndOffsets(rd_kafka_t* client, const std::string& input, Topics& topics) {
-  std::vector<int32_t> partitions(static_cast<size_t>(topics.partitions));
-  std::iota(partitions.begin(), partitions.end(), 0);
-  const auto ends = AskEnds(client, input, partitions, absl::Milliseconds(kInspectTimeoutMs));
-  if (!ends.ok()) return ends.status();
-  for (const int32_t partition : partitions) {
-    if (const auto end = ends->find(partition); end != ends->end()) {
-      topics.end_offsets.push_back(end->second);
-      continue;
-    }
-    // The embedded broker answers for one partition only.
-    const auto bounds = BoundsOf(client, input, partition, kInspectTimeoutMs);
-    if (!bounds.ok()) return bounds.status();
-    topics.end_offsets.push_back(bounds->end);
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<Topics> InspectTopicsOnce(const DaemonOptions& options, rd_kafka_t* client) {
-  const auto described = DescribeTopics(options, client);
-  if (!described.ok()) return described.status();
-  Topics topics;
-  topics.partitions = described->input.partitions;
-  topics.output_partitions = described->output.partitions;
-  topics.input_max_bytes = described->input.max_message_bytes();
-  topics.output_max_bytes = described->output.max_batch_bytes();
-  topics.output_rules = described->output.record_rules();
-  for (const TopicFacts& counter : described->counters) {
-    topics.counter_max_bytes.push_back(counter.max_batch_bytes());
-  }
-  if (described->divert) topics.divert_max_bytes = described->divert->max_batch_bytes();
-  topics.least_partitions = INT32_MAX;
-  for (const std::string& topic : TopicsOfSamePartition(options)) {
-    const auto count = CountPartitions(client, topic, kInspectTimeoutMs);
-    topics.least_partitions = std::min(topics.least_partitions, count.value_or(0));
-  }
-  for (const Finding& finding : ApplyTopicRules(options, *described)) {
-    if (finding.severity == Finding::Severity::kOk) continue;
+absl::StatusOr<std::vector<std::string>> WarningsAtStart(
+    const std::vector<Finding>& findings, absl::FunctionRef<absl::StatusOr<bool>()> has_begun) {
+  std::vector<std::string> warnings;
+  for (const Finding& finding : findings) {
+    if (finding.severity == Severity::kOk) continue;
     if (IsForBeginners(finding)) {
-      const auto committed = AskCommitted(client, options.input, topics.partitions);
-      if (!committed.ok()) return committed.status();
-      if (!HasBegun(*committed)) return absl::FailedPreconditionError(finding.Text());
-    } else if (finding.severity == Finding::Severity::kError) {
+      const auto begun = has_begun();
+      if (!begun.ok()) return begun.status();
+      if (!*begun) return absl::FailedPreconditionError(finding.Text());
+    } else if (finding.severity == Severity::kError) {
       return absl::FailedPreconditionError(finding.Text());
     }
-    topics.warnings.push_back(finding.Text());
+    warnings.push_back(finding.Text());
   }
-  const absl::Status ends = AddEndOffsets(client, options.input, topics);
-  if (!ends.ok()) return ends;
-  return topics;
+  return warnings;
 }
 
-absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
-  for (const std::string& other : WrittenTopics(options)) {
-    if (other == options.input) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("topic ", options.input, " is input and output at once: it would feed itself"));
-    }
-  }
+Topics TopicsOf(const AllTopics& described) {
   Topics topics;
-  absl::Status asked = AwaitTopics(options, stop, [&](rd_kafka_t* client) {
-    auto answer = InspectTopicsOnce(options, client);
-    if (answer.ok()) topics = std::move(*answer);
-    return answer.status();
-  });
-  if (!asked.ok()) return asked;
+  topics.partitions = described.input.partitions;
+  topics.output_partitions = described.output.partitions;
+  topics.input_max_bytes = described.input.max_message_bytes();
+  topics.output_max_bytes = described.output.max_batch_bytes();
+  topics.output_rules = described.output.record_rules();
+  for (const TopicFacts& counter : described.counters) {
+    topics.counter_max_bytes.push_back(counter.max_batch_bytes());
+  }
+  if (described.divert) topics.divert_max_bytes = described.divert->max_batch_bytes();
   return topics;
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,12 +1,12 @@
 // A finding about the cluster, for the log and for `lethe check`.
-#ifndef LETHE_CONNECTORS_KAFKA_TOPICS_FINDING_H_
-#define LETHE_CONNECTORS_KAFKA_TOPICS_FINDING_H_
+#ifndef LETHE_SRC_PIPELINE_PREFLIGHT_FINDING_H_
+#define LETHE_SRC_PIPELINE_PREFLIGHT_FINDING_H_
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 struct Finding {
   enum class Severity { kOk, kWarning, kError };
@@ -21,6 +21,6 @@ struct Finding {
   std::string Text() const { return absl::StrCat(where, " ", what, remedy.empty() ? "" : ": ", remedy); }
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_TOPICS_FINDING_H_
+#endif  // LETHE_SRC_PIPELINE_PREFLIGHT_FINDING_H_

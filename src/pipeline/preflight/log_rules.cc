@@ -1,4 +1,5 @@
-// Whether duplicates are found, and for how long, by the newest records.
+#include "src/pipeline/preflight/log_rules.h"
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -6,15 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
-#include "connectors/kafka/preflight/check.h"
-#include "connectors/kafka/preflight/topic_rules.h"
-#include "connectors/kafka/topics/topics.h"
-#include "src/engines/plan.h"
-#include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/memory_rules.h"
+#include "src/pipeline/restore/commit_metadata.h"
+#include "src/pipeline/restore/restore_plan.h"
 #include "src/text/format.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 using Severity = Finding::Severity;
@@ -22,8 +20,6 @@ using Severity = Finding::Severity;
 // The size of a batch of one record without key, value and headers.
 constexpr int64_t kBatchHead = 128;
 
-// Fewer records per second say nothing about the load to plan for.
-constexpr double kLeastRate = 0.1;
 // Clocks with NTP differ less.
 constexpr absl::Duration kMostAhead = absl::Seconds(5);
 
@@ -31,23 +27,10 @@ constexpr char kKeyRemedy[] =
     "have the producers key each record by its id, or by something that the id always comes with, or set "
     "scope: topic";
 
-std::string LoadText(double rate) {
-  return absl::StrFormat("has %.4g records a second in the last hour, for which the plan is ", rate);
-}
-
-std::string MemoryText(double rate, int64_t planned_bytes, int64_t limit_bytes) {
-  return absl::StrCat(LoadText(rate), "a limit of ", FormatBytes(planned_bytes), "; memory is ",
-                      FormatBytes(limit_bytes));
-}
-
-std::string MemoryRemedy(int64_t planned_bytes) {
-  return absl::StrCat("set memory to ", BytesSetting(planned_bytes), ", or see lethe plan");
-}
-
 class LogRules {
  public:
-  LogRules(const DaemonOptions& options, const TopicFacts& input, const LogSample& sample)
-      : options_(options), input_(input), sample_(sample), rate_(RateOf(sample)) {}
+  LogRules(const DaemonOptions& options, const TopicFacts& input, const LogSample& sample, absl::Time now)
+      : options_(options), input_(input), sample_(sample), now_(now) {}
 
   std::vector<Finding> Apply() && {
     Unread();
@@ -61,11 +44,12 @@ class LogRules {
     Keys();
     Clock();
     if (options_.scope == Scope::kPartition) {  // otherwise filters are rebuilt from a copy of the log
-      Unread();
       Reach();
       RetentionBytes();
     }
-    Memory();
+    if (auto memory = ApplyMemoryRule(options_, input_.name, sample_.rate())) {
+      findings_.push_back(*std::move(memory));
+    }
     return std::move(findings_);
   }
 
@@ -211,7 +195,7 @@ class LogRules {
   void Clock() {
     const bool by_broker = input_.config.contains("message.timestamp.type") &&
                            input_.config.at("message.timestamp.type") == "LogAppendTime";
-    const absl::Duration ahead = sample_.newest - absl::Now();
+    const absl::Duration ahead = sample_.newest - now_;
     if (ahead <= kMostAhead) {
       return Add(Severity::kOk, "clock", "has no timestamp ahead of this machine's clock", "");
     }
@@ -238,14 +222,13 @@ class LogRules {
 
   // Whether the log still has what a restart needs, whatever deleted it.
   void Reach() {
-    const absl::Time now = absl::Now();
     for (const LogSample::Partition& partition : sample_.partitions) {
       // A restart reads from the horizon before the next record to judge.
       const absl::Duration needed = options_.stage.horizon + partition.lag;
-      if (partition.is_planned || partition.start == 0 || partition.first_record <= now - needed) continue;
+      if (partition.is_planned || partition.start == 0 || partition.first_record <= now_ - needed) continue;
       return Add(Severity::kWarning, "reach",
                  absl::StrCat("begins at offset ", partition.start, " in partition ", partition.partition,
-                              ", which is ", DurationText(now - partition.first_record),
+                              ", which is ", DurationText(now_ - partition.first_record),
                               " ago and less than ", Needed(partition.lag),
                               ": after a restart older ids are not known, and their retries pass"),
                  "raise retention.ms and retention.bytes");
@@ -286,69 +269,60 @@ class LogRules {
     return absl::StrCat(horizon, " and the lag of the group of ", DurationText(lag));
   }
 
-  void Memory() {
-    if (options_.engine() != Engine::kCompact) return;  // the plan is of that one
-    if (rate_ < kLeastRate) {
-      return Add(Severity::kOk, kMemoryCheck, "has too few records in the last hour to estimate memory", "");
-    }
-    const auto planned = PlannedMemory(options_, rate_);
-    if (!planned.ok()) {
-      return Add(Severity::kWarning, kMemoryCheck,
-                 absl::StrCat(LoadText(rate_), "none: ", planned.status().message()), "see lethe plan");
-    }
-    const int64_t limit = options_.stage.memory_limit_bytes;
-    const std::string what = MemoryText(rate_, *planned, limit);
-    if (limit >= *planned) return Add(Severity::kOk, kMemoryCheck, what, "");
-    Add(Severity::kWarning, kMemoryCheck, what, MemoryRemedy(*planned));
-  }
-
   const DaemonOptions& options_;
   const TopicFacts& input_;
   const LogSample& sample_;
-  const double rate_;
+  const absl::Time now_;
   bool lacks_schemas_ = false;  // all that the sample names
   std::vector<Finding> findings_;
 };
 
 }  // namespace
 
-double RateOf(const LogSample& sample) {
-  double rate = 0;
-  for (const LogSample::Partition& partition : sample.partitions) rate += partition.rate;
-  return rate;
-}
-
-absl::StatusOr<int64_t> PlannedMemory(const DaemonOptions& options, double rate) {
-  if (options.engine() != Engine::kCompact || rate < kLeastRate) return 0;
-  PlanRequest request;
-  request.rate = rate;
-  const bool is_routed = options.scope == Scope::kTopic;
-  request.horizon = (is_routed ? JudgingOptions(options) : options).stage.horizon;
-  request.target_fpp = options.stage.target_fpp;
-  const auto plan = MakePlan(request);
-  if (!plan.ok()) return plan.status();
-  return plan->memory_bytes;
-}
-
-Finding ApplyMemoryRule(const MemoryNeed& need, int64_t limit_bytes) {
-  const std::string where = absl::StrCat("process of ", need.topics, " topics");
-  if (limit_bytes < need.least_bytes) {
-    return {Severity::kWarning, kMemoryCheck, where,
-            absl::StrCat("has memory ", BytesSetting(limit_bytes), ", and its ", need.partitions,
-                         " partitions need at least ", BytesSetting(need.least_bytes),
-                         " where one instance has all of them: partitions without memory for the smallest "
-                         "filter are not read"),
-            absl::StrCat("set memory to ", BytesSetting(std::max(need.least_bytes, need.planned_bytes)),
-                         " or more, or run more instances")};
-  }
-  std::string what = MemoryText(need.rate, need.planned_bytes, limit_bytes);
-  if (limit_bytes >= need.planned_bytes) return {Severity::kOk, kMemoryCheck, where, std::move(what), ""};
-  return {Severity::kWarning, kMemoryCheck, where, std::move(what), MemoryRemedy(need.planned_bytes)};
-}
-
 std::vector<Finding> ApplyLogRules(const DaemonOptions& options, const TopicFacts& input,
-                                   const LogSample& sample) {
-  return LogRules(options, input, sample).Apply();
+                                   const LogSample& sample, absl::Time now) {
+  return LogRules(options, input, sample, now).Apply();
+}
+
+std::vector<Finding> ApplyRestartRules(const DaemonOptions& options,
+                                       const std::vector<CommittedOffset>& committed, absl::Time now,
+                                       LogSample& sample) {
+  std::vector<Finding> findings;
+  int64_t offsets = 0;
+  int planned = 0;
+  for (size_t i = 0; i < std::min(committed.size(), sample.partitions.size()); ++i) {
+    LogSample::Partition& partition = sample.partitions[i];
+    if (committed[i].offset >= 0 && partition.start > committed[i].offset) {
+      partition.unread_from = committed[i].offset;
+    }
+    const auto metadata = CommitMetadata::Parse(committed[i].metadata);
+    if (!metadata.ok() || partition.start > committed[i].offset) continue;
+    RestoreFacts facts;
+    facts.metadata = *metadata;
+    facts.committed = committed[i].offset;
+    facts.log_start = partition.start;
+    facts.horizon = options.stage.horizon;
+    facts.times = LogTimesOf(partition.first_record, now - partition.lag, now);
+    const SnapshotOptions& snapshots = options.process.snapshots;
+    const bool has_store = !snapshots.folder.empty() || !snapshots.topic.empty();
+    const auto snapshot = SnapshotId::Parse(metadata->snapshot);
+    if (has_store && snapshot) facts.snapshot = snapshot->offset;
+    const RestorePlan plan = PlanRestore(facts);
+    partition.is_planned = true;
+    ++planned;
+    offsets += facts.committed - plan.from;
+    if (plan.source != RestoreSource::kLog || plan.missing.empty()) continue;
+    findings.push_back({Severity::kWarning, "reach", absl::StrCat("partition ", options.input, "-", i),
+                        absl::StrCat("has a short history: ", plan.missing,
+                                     ": after a restart, retries of events before that pass"),
+                        plan.remedy});
+  }
+  if (planned > 0) {
+    findings.push_back(
+        {Severity::kOk, "restart", absl::StrCat("group ", options.process.group),
+         absl::StrCat("reads ", offsets, " offsets of ", planned, " partitions again after a restart"), ""});
+  }
+  return findings;
 }
 
 Finding ApplySizeRule(const TopicFacts& output, const LogSample& sample) {
@@ -363,4 +337,4 @@ Finding ApplySizeRule(const TopicFacts& output, const LogSample& sample) {
                        " --add-config max.message.bytes=", sample.largest_bytes + kBatchHead)};
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,0 +1,24 @@
+// Whether the group's commits fit the options.
+#ifndef LETHE_SRC_PIPELINE_PREFLIGHT_GROUP_RULES_H_
+#define LETHE_SRC_PIPELINE_PREFLIGHT_GROUP_RULES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/preflight/finding.h"
+#include "src/pipeline/task/cluster.h"
+
+namespace lethe {
+
+// What the group has committed of the input, by partition.
+Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fingerprint,
+                         const std::vector<CommittedOffset>& committed);
+
+// Because of a problem whose message ends with the remedy.
+Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_PREFLIGHT_GROUP_RULES_H_

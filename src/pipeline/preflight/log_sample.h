@@ -1,0 +1,86 @@
+// What the newest records of the input show.
+#ifndef LETHE_SRC_PIPELINE_PREFLIGHT_LOG_SAMPLE_H_
+#define LETHE_SRC_PIPELINE_PREFLIGHT_LOG_SAMPLE_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "lethe/secret_hash.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/task/input_record.h"
+#include "src/record/record_reader.h"
+#include "src/record/registry_frame.h"
+
+namespace lethe {
+
+struct LogSample {
+  static constexpr size_t kMostSchemas = 16;
+  static constexpr absl::Duration kRateOver = absl::Hours(1);
+
+  // The newest records of each partition.
+  int64_t records = 0;
+  int64_t bytes = 0;          // of keys and values
+  int64_t largest_bytes = 0;  // of one record's
+  int64_t without_key = 0;
+  int64_t without_id = 0;               // missing
+  int64_t malformed = 0;                // the JSON that it would be in
+  int64_t copies_elsewhere = 0;         // records whose id was also seen in another partition
+  int64_t copies_with_another_key = 0;  // in the same partition, but with a key that might have led elsewhere
+  RegistryFrames frames;
+  std::set<SchemaKey> schemas;  // that keys and values name, at most kMostSchemas
+  std::string example;          // where one of those is: orders-3 offset 17 and orders-5 offset 4
+  absl::Time newest = absl::InfinitePast();
+
+  struct Partition {
+    int32_t partition = 0;
+    int64_t start = 0;                               // of the log
+    int64_t end = 0;                                 // the last stable offset
+    absl::Time first_record = absl::InfinitePast();  // its time; InfinitePast(): not known
+    double rate = 0;  // records a second, over kRateOver; 0 if the log is too young to tell
+    // The age of the next record to judge; zero if there is none, or the group is not known.
+    absl::Duration lag = absl::ZeroDuration();
+    int64_t unread_from = -1;  // retention has deleted the records from here to `start` unread; -1: none
+    bool is_planned = false;   // what a restart reads of it is known from the group's commit
+
+    // `since`: the offset of its first record at or after `now` - kRateOver.
+    void SetRate(int64_t since, absl::Time now);
+  };
+  std::vector<Partition> partitions;
+
+  double rate() const;  // of all partitions
+};
+
+// Adds records to a sample. Not thread-safe.
+class LogSampler {
+ public:
+  // Both outlive it.
+  LogSampler(const DaemonOptions& options, LogSample& sample)
+      : topic_(options.input), reader_(options.record), sample_(sample) {}
+
+  void Add(const InputRecord& record);
+
+ private:
+  // Where an id was first seen.
+  struct Place {
+    int32_t partition = 0;
+    int64_t offset = 0;
+    std::optional<std::string> key;
+  };
+
+  void AddSchema(std::optional<absl::string_view> bytes, const RecordHeaders* headers, bool of_key);
+  std::string Name(const Place& place) const;
+
+  const std::string& topic_;
+  RecordReader reader_;
+  LogSample& sample_;
+  SecretHashMap<Place> seen_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_PREFLIGHT_LOG_SAMPLE_H_
