@@ -26,7 +26,7 @@ namespace lethe {
 namespace {
 
 using OnDuplicate = FilterCommandOptions::OnDuplicate;
-using WithoutId = FilterCommandOptions::WithoutId;
+using LineWithoutId = FilterCommandOptions::WithoutId;
 
 constexpr absl::string_view kObjectTag = "{\"lethe.verdict\":\"duplicate\"";
 constexpr absl::string_view kTextTag = "lethe.verdict=duplicate\t";
@@ -68,8 +68,8 @@ struct Oddities {
   }
 };
 
-const char* Handled(WithoutId action) {
-  return action == WithoutId::kPass ? "passed" : action == WithoutId::kDrop ? "dropped" : "ends it";
+const char* Handled(LineWithoutId action) {
+  return action == LineWithoutId::kPass ? "passed" : action == LineWithoutId::kDrop ? "dropped" : "ends it";
 }
 
 // The lines of one Read on their way through: judged together, written together.
@@ -114,8 +114,8 @@ class LineFilter {
   RecordReader reader_;
   const bool has_time_;
   const OnDuplicate on_duplicate_;
-  const WithoutId on_missing_id_;
-  const WithoutId on_malformed_;
+  const LineWithoutId on_missing_id_;
+  const LineWithoutId on_malformed_;
   Partition* const partition_;
   lines::LineWriter out_;
 
@@ -165,12 +165,12 @@ absl::Status LineFilter::TakeWithoutId(absl::string_view line, const RecordField
   const std::string place = Place();
   (is_missing ? missing_ : malformed_).Add(place, fields.reason);
   switch (is_missing ? on_missing_id_ : on_malformed_) {
-    case WithoutId::kPass:
+    case LineWithoutId::kPass:
       Write(line);
       break;
-    case WithoutId::kDrop:
+    case LineWithoutId::kDrop:
       break;
-    case WithoutId::kFail:
+    case LineWithoutId::kFail:
       return absl::FailedPreconditionError(absl::StrCat(place, ": ", fields.reason, "; correct it, or set ",
                                                         is_missing ? "--on-missing-id" : "--on-malformed",
                                                         " to pass or drop"));

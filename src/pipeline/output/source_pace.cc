@@ -29,7 +29,7 @@ constexpr int kPatienceWithReading = 10;
 // Failed or held: it resumes soon, or only after a restart.
 constexpr absl::Duration kPatienceWithStopped = absl::Seconds(10);
 // A transaction stays open for one commit interval, and its commit may take some.
-constexpr int kIntervals = 3;
+constexpr int kPaceIntervals = 3;
 
 absl::Time FloorOf(const Task& task) {
   const absl::Time stream_time =
@@ -302,7 +302,7 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
   const absl::Duration patience =
       is_stopped ? std::min(routing_.source_patience, kPatienceWithStopped) : routing_.source_patience;
   // Of another lane only what is committed is seen.
-  if (stands_for_ < patience + kIntervals * options_.process.commit_interval) return;
+  if (stands_for_ < patience + kPaceIntervals * options_.process.commit_interval) return;
   stands_for_ = absl::ZeroDuration();
   passed_over_[slowest_.partition] = slowest_.state.floor;
   spdlog::warn(

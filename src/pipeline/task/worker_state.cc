@@ -7,7 +7,7 @@
 namespace lethe {
 namespace {
 
-constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
+constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -23,7 +23,7 @@ absl::Status WorkerState::Await(const std::function<absl::Status()>& ask) {
     SetWaiting(std::string(status.message()));
     if (!said) spdlog::warn("lane {}: waiting: {}", lane, std::string(status.message()));
     said = true;
-    if (Wait(kAskAgainAfter)) return absl::CancelledError(status.message());
+    if (Wait(kRetryAfter)) return absl::CancelledError(status.message());
   }
 }
 
