@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_split.h"
-#include "connectors/kafka/snapshots/snapshot_records.h"
+#include "src/pipeline/snapshots/snapshot_records.h"
 
 namespace {
 
@@ -19,14 +19,14 @@ void Require(bool holds, const std::string& line) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const int64_t most = lethe::kafka::MostChunks(int64_t{1} << 20);
-  lethe::kafka::SnapshotRemains remains({int64_t{1} << 40, ~uint64_t{0}}, most, int64_t{1} << 20);
+  const int64_t most = lethe::MostChunks(int64_t{1} << 20);
+  lethe::SnapshotRemains remains({int64_t{1} << 40, ~uint64_t{0}}, most, int64_t{1} << 20);
   size_t seen = 0;
   for (const auto line : absl::StrSplit(absl::string_view(reinterpret_cast<const char*>(data), size), '\n')) {
-    if (const auto key = lethe::kafka::SnapshotKey::Parse(line, most)) {
+    if (const auto key = lethe::SnapshotKey::Parse(line, most)) {
       Require(key->ToString() == line && key->chunk.value_or(0) < most, std::string(line));
     }
-    if (const auto manifest = lethe::kafka::SnapshotManifest::Parse(line, most)) {
+    if (const auto manifest = lethe::SnapshotManifest::Parse(line, most)) {
       Require(manifest->chunks > 0 && manifest->chunks <= most, std::string(line));
     }
     ++seen;

@@ -13,11 +13,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/assign/topic_id_watch.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/snapshots/snapshot_folder.h"
 #include "src/text/format.h"
 #include "tests/support/task_peer.h"
 
@@ -442,7 +442,7 @@ class SnapshotAssignmentTest : public AssignmentTest {
     std::string pattern = std::filesystem::temp_directory_path() / "lethe-assignment-XXXXXX";
     folder_ = mkdtemp(pattern.data());
     options_.process.snapshots.folder = folder_;
-    auto store = kafka::OpenSnapshotFolder(options_);
+    auto store = OpenSnapshotFolder(options_);
     ASSERT_TRUE(store.ok()) << store.status();
     snapshots_ = std::make_unique<Snapshots>(*std::move(store), absl::Minutes(5));
     auto owned = Kept(900);

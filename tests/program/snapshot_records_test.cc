@@ -1,5 +1,5 @@
 // Records in the snapshot topic that somebody else wrote: what they say of sizes is not believed.
-#include "connectors/kafka/snapshots/snapshot_records.h"
+#include "src/pipeline/snapshots/snapshot_records.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 constexpr int64_t kMemory = int64_t{64} << 20;
@@ -105,5 +105,47 @@ TEST(SnapshotRemainsTest, TheSearchEndsHoweverSmallTheRecordsAre) {
   EXPECT_LE(remains.chunks().size(), 100'000u);
 }
 
+// Of what a collector has seen, its bytes and its error.
+class SnapshotCollectorTest : public testing::Test {
+ protected:
+  bool See(SnapshotId id, std::optional<int64_t> chunk, std::optional<absl::string_view> value) {
+    return collector_.See(SnapshotKey{id, chunk}.ToString(), value);
+  }
+
+  const std::string whole_ = std::string(kChunkBytes, 'a');
+  MemoryFile file_;
+  SnapshotCollector collector_{kOwn, MostChunks(kMemory), "snapshots", file_};
+};
+
+TEST_F(SnapshotCollectorTest, AWholeSnapshotIsCollectedUpToItsManifest) {
+  EXPECT_TRUE(collector_.See("something else", "x"));
+  EXPECT_TRUE(See(kOlder, 0, "of another"));
+  EXPECT_TRUE(See(kOwn, 0, whole_));
+  EXPECT_TRUE(See(kOwn, 1, "end"));
+  EXPECT_EQ(collector_.manifest().status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(See(kOwn, std::nullopt, SnapshotManifest::Of(kChunkBytes + 3).ToString()));
+  ASSERT_TRUE(collector_.manifest().ok()) << collector_.manifest().status();
+  EXPECT_EQ(collector_.manifest()->bytes, kChunkBytes + 3);
+  EXPECT_EQ(file_.size(), kChunkBytes + 3);
+  std::string end(4, ' ');
+  EXPECT_TRUE(file_.Read(kChunkBytes - 1, end));
+  EXPECT_EQ(end, "aend");
+}
+
+TEST_F(SnapshotCollectorTest, OneWithoutAChunkIsNotFound) {
+  EXPECT_TRUE(See(kOwn, 1, "end"));
+  EXPECT_TRUE(See(kOwn, 0, std::nullopt)) << "a tombstone";
+  EXPECT_FALSE(See(kOwn, std::nullopt, SnapshotManifest::Of(kChunkBytes + 3).ToString()));
+  EXPECT_EQ(collector_.manifest().status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SnapshotCollectorTest, ForgedSizesAreDamage) {
+  EXPECT_FALSE(See(kOwn, 0, whole_ + "b"));
+  EXPECT_EQ(collector_.manifest().status().code(), absl::StatusCode::kDataLoss);
+  SnapshotCollector other(kOwn, MostChunks(kMemory), "snapshots", file_);
+  EXPECT_FALSE(other.See(SnapshotKey{kOwn, std::nullopt}.ToString(), "lethe-snapshot/1 chunks=9 bytes=1"));
+  EXPECT_EQ(other.manifest().status().code(), absl::StatusCode::kDataLoss);
+}
+
 }  // namespace
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -19,7 +19,6 @@ using SnapshotProducer = std::shared_ptr<rd_kafka_t>;
 // remedy, if it cannot be used.
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options,
                                                                  SnapshotProducer& producer);
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOptions& options);
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options,
                                                                  SnapshotProducer& producer);
 

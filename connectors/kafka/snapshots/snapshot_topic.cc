@@ -13,11 +13,8 @@
 // the partition finds the remains of a killed process in the topic, when a commit has named the owner's first
 // snapshot.
 #include <librdkafka/rdkafka.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <mutex>
 #include <set>
@@ -28,10 +25,13 @@
 #include "absl/strings/strip.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/snapshots/snapshot_records.h"
+#include "connectors/kafka/client/message_view.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/snapshots/memory_file.h"
+#include "src/pipeline/snapshots/snapshot_folder.h"
+#include "src/pipeline/snapshots/snapshot_records.h"
 #include "src/pipeline/snapshots/snapshots.h"
 
 namespace lethe::kafka {
@@ -43,34 +43,6 @@ constexpr absl::Duration kSnapshotPatience = absl::Seconds(30);
 // groups in the same partition may lie between.
 constexpr int64_t kLookThroughSnapshots = 4;
 constexpr int64_t kLookThroughBytes = int64_t{16} << 20;
-
-// An anonymous file in memory.
-class MemoryFile {
- public:
-  MemoryFile() : descriptor_(memfd_create("lethe-snapshot", MFD_CLOEXEC)) {}
-  ~MemoryFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  absl::Status status() const {
-    return descriptor_ >= 0 ? absl::OkStatus() : absl::ErrnoToStatus(errno, "no memory for a snapshot");
-  }
-  int descriptor() const { return descriptor_; }
-  std::string path() const { return absl::StrCat("/proc/self/fd/", descriptor_); }
-  int64_t size() const { return lseek(descriptor_, 0, SEEK_END); }
-  // Whether all of it was read.
-  bool Read(int64_t offset, std::string& to) const {
-    return pread(descriptor_, to.data(), to.size(), offset) == static_cast<ssize_t>(to.size());
-  }
-  bool Write(int64_t offset, absl::string_view bytes) const {
-    return pwrite(descriptor_, bytes.data(), bytes.size(), offset) == static_cast<ssize_t>(bytes.size());
-  }
-
- private:
-  const int descriptor_;
-};
 
 class SnapshotTopic final : public SnapshotStore {
  public:
@@ -113,7 +85,7 @@ class SnapshotTopic final : public SnapshotStore {
   absl::Status WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file, const GoOn& go_on);
   // Calls `see` for the records of the partition's place from this time on, up to the present end, or until
   // it returns false.
-  using See = std::function<bool(absl::string_view key, const rd_kafka_message_t& message)>;
+  using See = std::function<bool(absl::string_view key, std::optional<absl::string_view> value)>;
   absl::Status Scan(int32_t partition, absl::Time from, const GoOn& go_on, const See& see) const;
   // Reads the snapshot's chunks into the file.
   absl::StatusOr<SnapshotManifest> Read(int32_t partition, SnapshotId id, const MemoryFile& file,
@@ -169,7 +141,7 @@ absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot
   const MemoryFile file;
   if (absl::Status status = file.status(); !status.ok()) return status;
   if (absl::Status status = image.Write(file.descriptor(), go_on); !status.ok()) return status;
-  const SnapshotManifest manifest = {(file.size() - 1) / kChunkBytes + 1, file.size()};
+  const SnapshotManifest manifest = SnapshotManifest::Of(file.size());
   absl::Status written = WriteChunks(partition, id, file, go_on);
   if (written.ok()) {
     const std::string text = manifest.ToString();
@@ -228,7 +200,8 @@ absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn&
                   .patience = kSnapshotPatience,
                   .see =
                       [&](const rd_kafka_message_t& message) {
-                        return see({static_cast<const char*>(message.key), message.key_len}, message);
+                        const InputRecord record = MessageView(message).record();
+                        return see(record.key.value_or(""), record.value);
                       },
                   .go_on = [&](int64_t) { return go_on(); }});
 }
@@ -236,37 +209,12 @@ absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn&
 absl::StatusOr<SnapshotManifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile& file,
                                                      const GoOn& go_on) const {
   const std::string prefix = Prefix(partition);
-  absl::StatusOr<SnapshotManifest> read =
-      absl::NotFoundError(absl::StrCat("it is not, or not whole, in topic ", topic_));
-  std::set<int64_t> found;
-  const auto see = [&](absl::string_view key, const rd_kafka_message_t& message) {
-    if (!absl::ConsumePrefix(&key, prefix) || message.payload == nullptr) return true;
-    const std::optional<SnapshotKey> parsed = SnapshotKey::Parse(key, most_chunks_);
-    if (!parsed || !(parsed->id == id)) return true;
-    const absl::string_view value(static_cast<const char*>(message.payload), message.len);
-    if (!parsed->chunk) {
-      const std::optional<SnapshotManifest> manifest = SnapshotManifest::Parse(value, most_chunks_);
-      if (!manifest) {
-        read = absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is damaged"));
-      } else if (static_cast<int64_t>(found.size()) == manifest->chunks &&
-                 *found.rbegin() == manifest->chunks - 1) {
-        read = *manifest;
-      }
-      return false;
-    }
-    if (static_cast<int64_t>(value.size()) > kChunkBytes) {
-      read = absl::DataLossError(absl::StrCat("its chunk ", *parsed->chunk, " in ", topic_, " is damaged"));
-      return false;
-    }
-    if (!file.Write(*parsed->chunk * kChunkBytes, value)) {
-      read = absl::ResourceExhaustedError("no memory for a snapshot");
-      return false;
-    }
-    found.insert(*parsed->chunk);
-    return true;
+  SnapshotCollector collector(id, most_chunks_, topic_, file);
+  const auto see = [&](absl::string_view key, std::optional<absl::string_view> value) {
+    return !absl::ConsumePrefix(&key, prefix) || collector.See(key, value);
   };
   if (absl::Status scanned = Scan(partition, id.time(), go_on, see); !scanned.ok()) return scanned;
-  return read;
+  return collector.manifest();
 }
 
 absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, SnapshotId id, DedupStage& stage,
@@ -294,10 +242,10 @@ absl::Status SnapshotTopic::FindOlder(int32_t partition, SnapshotId id, absl::Ti
     look_through += kLookThroughSnapshots * kChunkBytes * own;
   }
   SnapshotRemains remains(id, most_chunks_, look_through);
-  const auto see = [&](absl::string_view key, const rd_kafka_message_t& message) {
-    const auto bytes = static_cast<int64_t>(key.size() + message.len);
+  const auto see = [&](absl::string_view key, std::optional<absl::string_view> value) {
+    const auto bytes = static_cast<int64_t>(key.size() + value.value_or("").size());
     const bool is_ours = absl::ConsumePrefix(&key, prefix);
-    return remains.See(is_ours ? std::optional(key) : std::nullopt, message.payload == nullptr, bytes);
+    return remains.See(is_ours ? std::optional(key) : std::nullopt, !value, bytes);
   };
   const absl::Status scanned = Scan(
       partition, from, [this] { return !stopped(); }, see);
@@ -391,6 +339,13 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOpt
       absl::StrCat("snapshots cannot go to topic ", name, ": ", partitions.status().message(),
                    absl::IsPermissionDenied(partitions.status()) ? "; or create it" : "; create it",
                    ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
+}
+
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options,
+                                                                 SnapshotProducer& producer) {
+  if (!options.process.snapshots.folder.empty()) return OpenSnapshotFolder(options);
+  if (!options.process.snapshots.topic.empty()) return OpenSnapshotTopic(options, producer);
+  return nullptr;
 }
 
 }  // namespace lethe::kafka

@@ -1,7 +1,5 @@
-// Snapshots in a folder, one file each; one of each partition counts.
-//
-// Instances may share the folder: one deletes only snapshots that are older than the one that it has named,
-// so never those of a later owner.
+#include "src/pipeline/snapshots/snapshot_folder.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,11 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "lethe/event.h"
-#include "src/pipeline/snapshots/snapshots.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 constexpr absl::string_view kSuffix = ".snapshot";
@@ -113,11 +109,4 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOp
   return std::make_unique<SnapshotFolder>(options);
 }
 
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options,
-                                                                 SnapshotProducer& producer) {
-  if (!options.process.snapshots.folder.empty()) return OpenSnapshotFolder(options);
-  if (!options.process.snapshots.topic.empty()) return OpenSnapshotTopic(options, producer);
-  return nullptr;
-}
-
-}  // namespace lethe::kafka
+}  // namespace lethe

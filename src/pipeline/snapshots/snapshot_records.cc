@@ -1,4 +1,4 @@
-#include "connectors/kafka/snapshots/snapshot_records.h"
+#include "src/pipeline/snapshots/snapshot_records.h"
 
 #include <utility>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 constexpr absl::string_view kManifest = "manifest";
@@ -53,8 +53,43 @@ std::optional<SnapshotManifest> SnapshotManifest::Parse(absl::string_view text, 
       !absl::ConsumePrefix(&bytes, "bytes=") || !absl::SimpleAtoi(bytes, &manifest.bytes)) {
     return std::nullopt;
   }
-  const bool agrees = manifest.bytes > 0 && manifest.chunks == (manifest.bytes - 1) / kChunkBytes + 1;
+  const bool agrees = manifest.bytes > 0 && manifest.chunks == Of(manifest.bytes).chunks;
   return agrees && manifest.chunks <= most_chunks ? std::optional(manifest) : std::nullopt;
+}
+
+SnapshotCollector::SnapshotCollector(SnapshotId id, int64_t most_chunks, const std::string& topic,
+                                     const MemoryFile& file)
+    : id_(id),
+      most_chunks_(most_chunks),
+      topic_(topic),
+      file_(file),
+      manifest_(absl::NotFoundError(absl::StrCat("it is not, or not whole, in topic ", topic))) {}
+
+bool SnapshotCollector::See(absl::string_view key, std::optional<absl::string_view> value) {
+  if (!value) return true;
+  const std::optional<SnapshotKey> parsed = SnapshotKey::Parse(key, most_chunks_);
+  if (!parsed || !(parsed->id == id_)) return true;
+  if (!parsed->chunk) {
+    const std::optional<SnapshotManifest> manifest = SnapshotManifest::Parse(*value, most_chunks_);
+    if (!manifest) {
+      manifest_ = absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is damaged"));
+    } else if (static_cast<int64_t>(found_.size()) == manifest->chunks &&
+               *found_.rbegin() == manifest->chunks - 1) {
+      manifest_ = *manifest;
+    }
+    return false;
+  }
+  if (static_cast<int64_t>(value->size()) > kChunkBytes) {
+    manifest_ =
+        absl::DataLossError(absl::StrCat("its chunk ", *parsed->chunk, " in ", topic_, " is damaged"));
+    return false;
+  }
+  if (!file_.Write(*parsed->chunk * kChunkBytes, *value)) {
+    manifest_ = absl::ResourceExhaustedError("no memory for a snapshot");
+    return false;
+  }
+  found_.insert(*parsed->chunk);
+  return true;
 }
 
 bool SnapshotRemains::See(std::optional<absl::string_view> key, bool is_tombstone, int64_t bytes) {
@@ -79,4 +114,4 @@ bool SnapshotRemains::See(std::optional<absl::string_view> key, bool is_tombston
   return left_ > 0;
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

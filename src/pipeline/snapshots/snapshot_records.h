@@ -5,8 +5,8 @@
 //
 //   ID/INDEX       a chunk: bytes [INDEX x kChunkBytes, ...) of the file
 //   ID/manifest    "lethe-snapshot/1 chunks=COUNT bytes=BYTES"
-#ifndef LETHE_CONNECTORS_KAFKA_SNAPSHOTS_SNAPSHOT_RECORDS_H_
-#define LETHE_CONNECTORS_KAFKA_SNAPSHOTS_SNAPSHOT_RECORDS_H_
+#ifndef LETHE_SRC_PIPELINE_SNAPSHOTS_SNAPSHOT_RECORDS_H_
+#define LETHE_SRC_PIPELINE_SNAPSHOTS_SNAPSHOT_RECORDS_H_
 
 #include <cstdint>
 #include <map>
@@ -14,10 +14,12 @@
 #include <set>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "src/pipeline/restore/commit_metadata.h"
+#include "src/pipeline/snapshots/memory_file.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // Well below the megabyte that topics take by default.
 inline constexpr int64_t kChunkBytes = 512 << 10;
@@ -38,9 +40,34 @@ struct SnapshotManifest {
   int64_t chunks = 0;
   int64_t bytes = 0;
 
+  static SnapshotManifest Of(int64_t bytes) { return {(bytes - 1) / kChunkBytes + 1, bytes}; }
   std::string ToString() const;
   // None if there are more chunks than `most_chunks`, or another number than the bytes need.
   static std::optional<SnapshotManifest> Parse(absl::string_view text, int64_t most_chunks);
+};
+
+// Collects the bytes of a snapshot.
+//
+// Not thread-safe.
+class SnapshotCollector {
+ public:
+  // `topic` is for messages. The file gets the bytes, and outlives the collector.
+  SnapshotCollector(SnapshotId id, int64_t most_chunks, const std::string& topic, const MemoryFile& file);
+
+  // The topic's next record of the partition: its key behind the partition's prefix, and its value; none: a
+  // tombstone. False: there is no more to collect.
+  bool See(absl::string_view key, std::optional<absl::string_view> value);
+
+  // Of the whole snapshot. NotFound: it is not there, or not whole.
+  const absl::StatusOr<SnapshotManifest>& manifest() const { return manifest_; }
+
+ private:
+  const SnapshotId id_;
+  const int64_t most_chunks_;
+  const std::string topic_;
+  const MemoryFile& file_;
+  absl::StatusOr<SnapshotManifest> manifest_;
+  std::set<int64_t> found_;  // chunks
 };
 
 // Finds what earlier owners of a partition left of their snapshots: the records that are there, and no
@@ -67,6 +94,6 @@ class SnapshotRemains {
   std::map<std::string, std::set<int64_t>> chunks_;
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_SNAPSHOTS_SNAPSHOT_RECORDS_H_
+#endif  // LETHE_SRC_PIPELINE_SNAPSHOTS_SNAPSHOT_RECORDS_H_
