@@ -1,21 +1,14 @@
 #include "connectors/kafka/daemon.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstddef>
-#include <cstring>
 #include <map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_totals.h"
@@ -23,7 +16,6 @@
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
-#include "src/pipeline/report/remarks.h"
 #include "src/text/format.h"
 
 namespace lethe::kafka {
@@ -39,24 +31,6 @@ constexpr absl::Duration kAskTimeout = absl::Seconds(1);
 constexpr absl::Duration kAskAgainAfter = absl::Seconds(2);  // without an answer
 // Together with the rest of the shutdown, less than the time promised after SIGTERM.
 constexpr absl::Duration kStorePatience = absl::Seconds(1);
-
-// Whether a process of the same user holds the lock of this name.
-bool IsHeldByThisUser(const sockaddr_un& address, socklen_t length) {
-  // The holder listens within microseconds; one that never does is not lethe.
-  for (int tries = 0; tries < 100; ++tries) {
-    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (probe < 0) return true;
-    ucred holder = {};
-    socklen_t size = sizeof(holder);
-    const bool is_connected = connect(probe, reinterpret_cast<const sockaddr*>(&address), length) == 0;
-    const bool is_ours = is_connected && getsockopt(probe, SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0 &&
-                         holder.uid == geteuid();
-    close(probe);
-    if (is_connected) return is_ours;
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -95,49 +69,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
   return daemon;
 }
 
-Daemon::~Daemon() {
-  if (instance_lock_ >= 0) close(instance_lock_);
-}
-
-absl::Status Daemon::LockInstance() {
-  std::vector<std::string> brokers =
-      absl::StrSplit(options_.process.brokers, absl::ByAnyChar(", "), absl::SkipEmpty());
-  std::sort(brokers.begin(), brokers.end());  // in whatever order they are named, it is one cluster
-  // A name in the abstract space of sockets is free again as soon as its process has ended, however it ended.
-  const std::string name = absl::StrCat("lethe/", absl::StrJoin(brokers, ","), "/", options_.process.group,
-                                        "/", options_.process.instance);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  // Longer names are replaced by their hash.
-  const std::string fitted = name.size() < sizeof(address.sun_path) - 1
-                                 ? name
-                                 : absl::StrCat("lethe/", absl::Hex(HashId(name, 0).a, absl::kZeroPad16),
-                                                absl::Hex(HashId(name, 0).b, absl::kZeroPad16));
-  std::memcpy(address.sun_path + 1, fitted.data(), fitted.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + fitted.size());
-  instance_lock_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (instance_lock_ < 0) return absl::ErrnoToStatus(errno, "socket");
-  if (bind(instance_lock_, reinterpret_cast<const sockaddr*>(&address), length) == 0) {
-    // So that others can see the owner.
-    return listen(instance_lock_, SOMAXCONN) == 0 ? absl::OkStatus() : absl::ErrnoToStatus(errno, "listen");
-  }
-  if (errno != EADDRINUSE) return absl::ErrnoToStatus(errno, "bind");
-  if (!IsHeldByThisUser(address, length)) {
-    // Any user of the host can take any name, and may not keep lethe from starting with it.
-    spdlog::warn(
-        "another user of this host holds the lock of group {}, instance {}; starting without it. If that is "
-        "lethe, give each its own --instance: two processes with one instance fence each other",
-        options_.process.group, options_.process.instance);
-    close(std::exchange(instance_lock_, -1));
-    return absl::OkStatus();
-  }
-  return absl::AlreadyExistsError(absl::StrCat(
-      "another process of group ", options_.process.group, " runs as instance ", options_.process.instance,
-      " on this host: two of one name would fence each other; give each its own --instance"));
-}
-
 absl::Status Daemon::Run() {
-  if (absl::Status locked = LockInstance(); !locked.ok()) return locked;
+  if (absl::Status locked = instance_lock_.Take(options_.process); !locked.ok()) return locked;
   if (absl::Status found = FindTopics(); !found.ok()) {
     return absl::IsCancelled(found) ? absl::OkStatus() : found;
   }
@@ -317,10 +250,7 @@ absl::Status Daemon::RunToStop() {
     is_answered = AskEnds();
     next_ask =
         SteadyNow() + (is_answered ? options_.process.stall_patience / kAsksInPatience : kAskAgainAfter);
-    // The connections of IsHeldByThisUser() have served their purpose.
-    for (int asked = 0; instance_lock_ >= 0 && (asked = accept(instance_lock_, nullptr, nullptr)) >= 0;) {
-      close(asked);
-    }
+    instance_lock_.CloseQuestions();
     if (!trimmer_ || SteadyNow() < next_trim) continue;
     trimmer_->Trim(judging_.flows, judging_.Reports());
     next_trim = SteadyNow() + kTrimEvery;
@@ -346,6 +276,11 @@ std::vector<LaneReport> Daemon::Stage::Reports() const {
   std::vector<LaneReport> reports;
   for (const std::unique_ptr<Lane>& lane : lanes) reports.push_back(lane->Report());
   return reports;
+}
+
+LaneGroup Daemon::Stage::Described() const {
+  return {options.half.routing.has_value(), flows.size(), options.process.brokers, unanswered,
+          SteadyNow() - unanswered_since};
 }
 
 std::vector<int32_t> Daemon::Stage::Partitions(int32_t flow) const {
@@ -495,70 +430,16 @@ DaemonReport Daemon::Report() const {
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) report.stores.push_back(feed->Report());
   if (routing_) {
     report.routing_lanes = routing_->Reports();
-    AddReasons(*routing_, report.routing_lanes, reasons, problems);
+    AddReasons(routing_->Described(), report.routing_lanes, reasons, problems);
   }
   if (report.lanes.empty()) {
     reasons.push_back(report.routing_lanes.empty()
                           ? absl::StrCat("waiting for the brokers at ", options_.process.brokers)
                           : "the inputs are routed to their ends first");
   }
-  AddReasons(judging_, report.lanes, reasons, problems);
+  AddReasons(judging_.Described(), report.lanes, reasons, problems);
   SetReadiness(reasons, problems, report);
   return report;
-}
-
-void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
-                        std::vector<std::string>& reasons, std::vector<TopicProblem>& problems) {
-  const char* what = stage.options.half.routing ? "routing lane " : "lane ";
-  // Failures first: a restore ends by itself.
-  for (TopicProblem& problem : Problems(lanes)) problems.push_back(std::move(problem));
-  if (!stage.unanswered.ok()) {
-    reasons.push_back(absl::StrCat(
-        "the brokers at ", stage.options.process.brokers, " have not answered for ",
-        absl::FormatDuration(absl::Trunc(SteadyNow() - stage.unanswered_since, absl::Seconds(1))), ": ",
-        stage.unanswered.message()));
-  }
-  std::map<std::string, std::string> gone;  // each lane says so
-  std::map<std::string, size_t> restoring;  // by topic, the place of its line
-  std::map<size_t, int> more;               // by that place
-  for (const LaneReport& lane : lanes) {
-    // A routed topic that is not there is told by itself.
-    const bool has_nothing = stage.options.half.routing && stage.flows.size() == 0;
-    if (!lane.member.joined && !has_nothing) {
-      std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
-      if (lane.member.unassigned_for >= absl::Seconds(1)) {  // it has asked to join
-        absl::StrAppend(&text, ", for ",
-                        absl::FormatDuration(absl::Trunc(lane.member.unassigned_for, absl::Seconds(1))),
-                        " so far; after a crash up to ", absl::FormatDuration(lane.member.session_timeout),
-                        " (session.timeout.ms)");
-      }
-      reasons.push_back(std::move(text));
-    }
-    if (!lane.waiting.empty()) reasons.push_back(absl::StrCat(what, lane.lane, ": ", lane.waiting));
-    gone.insert(lane.gone.begin(), lane.gone.end());
-    for (const PartitionReport& partition : lane.partitions) {
-      if (partition.phase == Phase::kChecking || partition.phase == Phase::kRestoring) {
-        std::string text =
-            absl::StrCat(partition.topic, "-", partition.partition, " is restoring: ", partition.restore.left,
-                         " offsets to go, up to ", partition.restore.to);
-        if (partition.restore.time_left < absl::InfiniteDuration()) {
-          absl::StrAppend(&text, ", in some ",
-                          absl::FormatDuration(absl::Ceil(partition.restore.time_left, absl::Seconds(1))));
-        }
-        // Of a list, one line a topic: there may be thousands of partitions.
-        const auto [first, is_new] = restoring.try_emplace(partition.topic, problems.size());
-        if (is_new || stage.flows.size() == 1) {
-          problems.push_back({partition.topic, std::move(text)});
-        } else {
-          ++more[first->second];
-        }
-      }
-    }
-  }
-  for (const auto& [problem, partitions] : more) {
-    absl::StrAppend(&problems[problem].text, " (and ", partitions, " more partitions)");
-  }
-  for (const auto& [topic, why] : gone) problems.push_back({topic, why});
 }
 
 }  // namespace lethe::kafka

@@ -26,13 +26,14 @@
 #include "lethe/stage.h"
 #include "src/counters/counter_store.h"
 #include "src/pipeline/assign/instance_claim.h"
+#include "src/pipeline/assign/instance_lock.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/publish/counter_watch.h"
 #include "src/pipeline/publish/log_ends.h"
-#include "src/pipeline/report/remarks.h"
+#include "src/pipeline/report/readiness.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/task/flow.h"
 #include "src/pipeline/task/task.h"
@@ -49,7 +50,6 @@ class Daemon {
       std::function<std::unique_ptr<CounterStore>(const CounterOptions& counter, const std::string& input)>;
   static absl::StatusOr<std::unique_ptr<Daemon>> Create(DaemonOptions options, OpenStore open_store = nullptr,
                                                         std::vector<DaemonOptions> topics = {});
-  ~Daemon();
 
   // Runs until Stop(), until the end as it was at the start (exit_at_end), or until an error that it cannot
   // handle. When it returns OK, all that was carried out is committed, unless LeavesUnfinished().
@@ -93,6 +93,7 @@ class Daemon {
     std::vector<std::thread> threads;
 
     std::vector<LaneReport> Reports() const;
+    LaneGroup Described() const;
     // The partitions of a flow in all its lanes.
     std::vector<int32_t> Partitions(int32_t flow) const;
     // Makes `asking`.
@@ -105,7 +106,6 @@ class Daemon {
       : options_(std::move(options)),
         open_store_(std::move(open_store)),
         judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_) {}
-  absl::Status LockInstance();
   // Before this process ends because another has its instance.
   void PauseForWinner() const;
   // Adds the flows of the topics that are there; of a list the others come later.
@@ -127,15 +127,12 @@ class Daemon {
   // Waits until every lane of the stage is at the end, or the stop; appends the problems of partitions that
   // could not be read.
   void AwaitEnd(const Stage& stage, std::vector<std::string>& problems);
-  // Appends why the stage is not ready, as a whole and for single topics.
-  static void AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
-                         std::vector<std::string>& reasons, std::vector<TopicProblem>& problems);
 
   const DaemonOptions options_;
   const OpenStore open_store_;
   std::unique_ptr<DedupStage> memory_;  // whose memory limit all flows share
   StopFlag stop_;
-  int instance_lock_ = -1;
+  InstanceLock instance_lock_;
   Stage judging_;
   SnapshotProducer snapshot_producer_;
   std::unique_ptr<SnapshotThread> snapshot_thread_;  // ends before the flows; null: there are no snapshots

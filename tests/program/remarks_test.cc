@@ -9,8 +9,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/report/readiness.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 PartitionReport Hit(int32_t id, absl::Duration window, double fpp) {
@@ -141,5 +142,40 @@ TEST(ReadinessTest, AMergedTopicIsFineWhileOneInputIs) {
   EXPECT_FALSE(is_ready({{"merged", "x"}, {"b", "y"}}));
 }
 
+TEST(ReadinessTest, ALaneSaysWhatItWaitsFor) {
+  LaneReport lane;
+  lane.lane = 1;
+  lane.member = {.unassigned_for = absl::Milliseconds(2500), .session_timeout = absl::Seconds(45)};
+  lane.waiting = "a broker";
+  lane.gone = {{"c", "c is gone"}};
+  for (int32_t id = 0; id < 2; ++id) {
+    PartitionReport& partition = lane.partitions.emplace_back();
+    partition.partition = id;
+    partition.topic = "a";
+    partition.restore = {.to = 9, .left = 4, .time_left = absl::Milliseconds(1200)};
+  }
+  const auto of = [&](const LaneGroup& group) {
+    std::vector<std::string> texts;
+    std::vector<TopicProblem> problems;
+    AddReasons(group, {lane}, texts, problems);
+    for (const TopicProblem& problem : problems) texts.push_back(problem.text);
+    return texts;
+  };
+  const std::string restoring = "a-0 is restoring: 4 offsets to go, up to 9, in some 2s";
+  const std::string assigned =
+      "lane 1 waits for the group to assign partitions, for 2s so far; after a crash up to 45s "
+      "(session.timeout.ms)";
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(of({.topics = 1, .brokers = "b"}),
+            (Texts{assigned, "lane 1: a broker", restoring,
+                   "a-1 is restoring: 4 offsets to go, up to 9, in some 2s", "c is gone"}));
+  EXPECT_EQ(of({.is_routing = true,
+                .brokers = "b",
+                .unanswered = absl::UnavailableError("away"),
+                .unanswered_for = absl::Seconds(7)}),
+            (Texts{"the brokers at b have not answered for 7s: away", "routing lane 1: a broker",
+                   absl::StrCat(restoring, " (and 1 more partitions)"), "c is gone"}));
+}
+
 }  // namespace
-}  // namespace lethe::kafka
+}  // namespace lethe

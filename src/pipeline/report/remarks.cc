@@ -1,28 +1,16 @@
 #include "src/pipeline/report/remarks.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "src/text/format.h"
 
 namespace lethe {
-namespace {
-
-std::string NameOf(const PartitionReport& partition) {
-  return absl::StrCat(partition.topic, "-", partition.partition);
-}
-
-}  // namespace
-
 std::optional<std::string> MemoryRemark(const PartitionReport& partition) {
   const FilterStatus& filter = partition.filter.filter;
   if (filter.limit_hits == 0) return std::nullopt;
-  const std::string where = absl::StrCat("the memory limit is reached: ", NameOf(partition));
+  const std::string where = absl::StrCat("the memory limit is reached: ", partition.Name());
   if (filter.fpp.modelled > filter.fpp.target) {
     return absl::StrFormat("%s loses good events at a rate of %.2g, the target is %.2g; raise memory", where,
                            filter.fpp.modelled, filter.fpp.target);
@@ -66,59 +54,11 @@ std::optional<std::string> OpenTransactionRemark(const std::vector<PartitionRepo
   if (first == nullptr) return std::nullopt;
   const std::string others = more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)");
   return absl::StrCat(
-      NameOf(*first), " waits at offset ", first->log.position, " since ",
+      first->Name(), " waits at offset ", first->log.position, " since ",
       absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", first->open_transaction_since, absl::UTCTimeZone()), others,
       ": a transaction that a producer opened there hides the records behind it; it ends with its "
       "transaction.timeout.ms, or abort it: kafka-transactions.sh --bootstrap-server BROKERS abort --topic ",
       first->topic, " --partition ", first->partition, " --start-offset ", first->log.position);
-}
-
-std::vector<TopicProblem> Problems(const std::vector<LaneReport>& lanes) {
-  struct Problem {
-    TopicProblem first;
-    int more = 0;
-  };
-  std::vector<Problem> problems;
-  std::map<std::pair<std::string, std::string>, size_t> known;  // by topic and reason
-  for (const LaneReport& lane : lanes) {
-    for (const PartitionReport& partition : lane.partitions) {
-      if (partition.problem.empty()) continue;
-      absl::string_view reason = partition.problem;
-      absl::ConsumePrefix(&reason, NameOf(partition));
-      const auto [found, is_new] = known.try_emplace({partition.topic, std::string(reason)}, problems.size());
-      if (is_new) {
-        problems.push_back({{partition.topic, partition.problem}});
-      } else {
-        ++problems[found->second].more;
-      }
-    }
-  }
-  std::vector<TopicProblem> texts;
-  for (Problem& problem : problems) {
-    if (problem.more > 0) {
-      absl::StrAppend(&problem.first.text, " (and ", problem.more, " more partitions)");
-    }
-    texts.push_back(std::move(problem.first));
-  }
-  return texts;
-}
-
-void SetReadiness(const std::vector<std::string>& reasons, const std::vector<TopicProblem>& problems,
-                  DaemonReport& report) {
-  std::set<absl::string_view> troubled;
-  for (const TopicProblem& problem : problems) troubled.insert(problem.topic);
-  const auto is_fine = [&](const TopicReport& topic) {
-    // Of merged inputs one may be away.
-    const bool has_input = topic.routed_from.empty() ||
-                           std::any_of(topic.routed_from.begin(), topic.routed_from.end(),
-                                       [&](const std::string& input) { return !troubled.contains(input); });
-    return has_input && !troubled.contains(topic.input);
-  };
-  const bool is_any_fine =
-      report.topics.size() > 1 && std::any_of(report.topics.begin(), report.topics.end(), is_fine);
-  std::vector<std::string>& texts = reasons.empty() && is_any_fine ? report.but_for : report.not_ready;
-  for (const TopicProblem& problem : problems) texts.push_back(problem.text);
-  report.not_ready.insert(report.not_ready.end(), reasons.begin(), reasons.end());
 }
 
 std::vector<std::string> Remarks(const DaemonReport& report) {

@@ -21,17 +21,6 @@ std::string ThrottleRemark(absl::string_view client, double share);
 // Names the first of the partitions that a producer's open transaction holds, and their number.
 std::optional<std::string> OpenTransactionRemark(const std::vector<PartitionReport>& partitions);
 
-// Why partitions are held or failed. Each reason of a topic once, with the first partition and the number of
-// others.
-struct TopicProblem {
-  std::string topic;
-  std::string text;
-};
-std::vector<TopicProblem> Problems(const std::vector<LaneReport>& lanes);
-// Sets `not_ready` and `but_for`: `reasons` concern all topics, `problems` one each.
-void SetReadiness(const std::vector<std::string>& reasons, const std::vector<TopicProblem>& problems,
-                  DaemonReport& report);
-
 // One of each kind and lane.
 std::vector<std::string> Remarks(const DaemonReport& report);
 

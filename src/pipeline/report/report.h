@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -159,6 +160,8 @@ struct PartitionReport {
   bool keys_moved = false;  // the topic grew within the horizon: copies may be in different partitions
   // Up to a quarter of a second old, or older if the lane has many partitions.
   PartitionStatus filter;
+
+  std::string Name() const { return absl::StrCat(topic, "-", partition); }
 };
 
 struct LaneHistograms {
