@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_totals.h"
+#include "connectors/kafka/counters/totals_topic.h"
 #include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
@@ -187,6 +188,7 @@ absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool i
     if (counter.store.empty() || open_store_ == nullptr) continue;
     feeds_.push_back(std::make_unique<TotalsFeed>(
         added.options, counter, open_store_(counter, options.origin()),
+        std::make_unique<TotalsTopic>(added.options, counter.output),
         [this, number = added.number] { return OwnedPartitions(number); }, stop_));
     feeds_.back()->Start();
   }

@@ -16,7 +16,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/counters/totals_feed.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/preflight/flow_finder.h"
 #include "connectors/kafka/preflight/inspect_topics.h"
@@ -37,6 +36,7 @@
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/task/flow.h"
 #include "src/pipeline/task/task.h"
+#include "src/pipeline/totals/totals_feed.h"
 
 namespace lethe::kafka {
 

@@ -19,8 +19,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/counters/totals_feed.h"
+#include "connectors/kafka/counters/totals_topic.h"
 #include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/totals/totals_feed.h"
 #include "tests/integration/counting.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
@@ -314,8 +315,9 @@ TEST(CounterStoreTest, APositionThatIsNewerThanTheKnownEndIsNoAlarm) {
   auto owned = std::make_unique<StoreOfAnother>(counter.output);
   StoreOfAnother& store = *owned;
   StopFlag stop;
-  kafka::TotalsFeed feed(
-      options, counter, std::move(owned), [] { return std::vector<int32_t>{0}; }, stop);
+  TotalsFeed feed(
+      options, counter, std::move(owned), std::make_unique<kafka::TotalsTopic>(options, counter.output),
+      [] { return std::vector<int32_t>{0}; }, stop);
   feed.Start();
   ASSERT_TRUE(store.AwaitCalls(4));
   EXPECT_EQ(feed.Report().failures, 0) << feed.Report().problem;

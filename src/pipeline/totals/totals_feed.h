@@ -1,8 +1,6 @@
 // Brings the totals of one counter from their topic into a store.
-#ifndef LETHE_CONNECTORS_KAFKA_COUNTERS_TOTALS_FEED_H_
-#define LETHE_CONNECTORS_KAFKA_COUNTERS_TOTALS_FEED_H_
-
-#include <librdkafka/rdkafka.h>
+#ifndef LETHE_SRC_PIPELINE_TOTALS_TOTALS_FEED_H_
+#define LETHE_SRC_PIPELINE_TOTALS_TOTALS_FEED_H_
 
 #include <cstdint>
 #include <functional>
@@ -17,15 +15,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/client/client.h"
-#include "connectors/kafka/client/log_reader.h"
 #include "lethe/secret_hash.h"
 #include "src/counters/counter_store.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/report/report.h"
+#include "src/pipeline/task/input_record.h"
+#include "src/pipeline/totals/totals_log.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // A thread that reads the committed totals of this instance's partitions, from the position in the store, and
 // stores them. It waits for a store that is away, and holds up nothing else. It compares positions once a
@@ -37,7 +36,8 @@ class TotalsFeed {
   // `owned` returns this instance's partitions; the feed's thread calls it until `stop`, when lanes release
   // them and the last answer stays valid.
   TotalsFeed(const DaemonOptions& options, const CounterOptions& counter, std::unique_ptr<CounterStore> store,
-             std::function<std::vector<int32_t>()> owned, const StopFlag& stop);
+             std::unique_ptr<TotalsLog> log, std::function<std::vector<int32_t>()> owned,
+             const StopFlag& stop, const Clock& clock = SystemClock());
   ~TotalsFeed();
 
   void Start();
@@ -57,15 +57,13 @@ class TotalsFeed {
   // The positions in the store, by partition.
   absl::StatusOr<std::map<int32_t, int64_t>> AskStore();
   absl::Status FindPositions();
-  absl::StatusOr<ClientPtr> Assign() const;
-  // Adds a message to the open batch of its partition.
-  void Take(const rd_kafka_message_t& message);
+  // Adds a record to the open batch of its partition.
+  void Take(const InputRecord& record);
   StoreBatch& OpenBatch(int32_t partition);
   // Stores the batches. Aborted: the store has another position than expected.
   absl::Status Flush();
   // Aborted: the store has another position than expected.
   absl::Status ComparePositions();
-  absl::StatusOr<std::map<int32_t, int64_t>> Ends();
   void UpdateEnds();
   // Whether the store's positions can be those of the topic. Aborted: it is not known.
   absl::Status CheckFit();
@@ -77,8 +75,10 @@ class TotalsFeed {
   const DaemonOptions options_;
   const CounterOptions counter_;
   const std::unique_ptr<CounterStore> store_;
+  const std::unique_ptr<TotalsLog> log_;
   const std::function<std::vector<int32_t>()> owned_;
   const StopFlag& stop_;
+  const Clock& clock_;
   StopFlag end_;  // of the thread
   std::thread thread_;
 
@@ -94,13 +94,12 @@ class TotalsFeed {
   };
   std::map<int32_t, Open> open_;  // by partition
   size_t pending_bytes_ = 0;
-  ClientPtr asking_;
   std::map<int32_t, int64_t> ends_;
   absl::Time asked_at_ = absl::InfinitePast();
   absl::Time current_at_;  // all that was committed before is in the store
   absl::StatusCode said_ = absl::StatusCode::kUnknown;
   bool said_foreign_ = false;
-  rd_kafka_resp_err_t said_reading_ = RD_KAFKA_RESP_ERR_NO_ERROR;
+  std::string said_reading_;
 
   mutable std::mutex mutex_;
   std::optional<std::vector<int32_t>> kept_;  // guarded by mutex_
@@ -109,6 +108,6 @@ class TotalsFeed {
   std::map<int32_t, int64_t> positions_;      // stored_
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_COUNTERS_TOTALS_FEED_H_
+#endif  // LETHE_SRC_PIPELINE_TOTALS_TOTALS_FEED_H_

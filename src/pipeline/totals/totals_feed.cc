@@ -1,23 +1,19 @@
-#include "connectors/kafka/counters/totals_feed.h"
+#include "src/pipeline/totals/totals_feed.h"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/client/message_view.h"
-#include "connectors/kafka/counters/counter_totals.h"
-#include "connectors/kafka/topics/topics.h"
 #include "lethe/counters.h"
-#include "src/pipeline/clock/steady_time.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
-constexpr int kFeedPollMs = 100;
-constexpr int kFeedTimeoutMs = 1000;
-constexpr absl::Duration kLookEvery = absl::Seconds(1);
+constexpr absl::Duration kPollFor = absl::Milliseconds(100);
+constexpr absl::Duration kLookAtStoreEvery = absl::Seconds(1);
 constexpr absl::Duration kTryAgainAfter = absl::Milliseconds(500);
 constexpr absl::Duration kHandover = absl::Milliseconds(100);
 // The size of a batch, during which a store serves no one else: about a millisecond.
@@ -26,19 +22,20 @@ constexpr size_t kMostBatchBytes = 1 << 20;
 // The size of all batches of one request.
 constexpr size_t kMostPendingBytes = 4 << 20;
 constexpr size_t kBytesPerTotal = 64;
-constexpr char kQueueKbytes[] = "16384";
 
 }  // namespace
 
 TotalsFeed::TotalsFeed(const DaemonOptions& options, const CounterOptions& counter,
-                       std::unique_ptr<CounterStore> store, std::function<std::vector<int32_t>()> owned,
-                       const StopFlag& stop)
+                       std::unique_ptr<CounterStore> store, std::unique_ptr<TotalsLog> log,
+                       std::function<std::vector<int32_t>()> owned, const StopFlag& stop, const Clock& clock)
     : options_(options),
       counter_(counter),
       store_(std::move(store)),
+      log_(std::move(log)),
       owned_(std::move(owned)),
       stop_(stop),
-      current_at_(SteadyNow()),
+      clock_(clock),
+      current_at_(clock.Steady()),
       current_report_(current_at_) {
   report_.counter = counter_.name;
   report_.store = store_->name();
@@ -63,7 +60,7 @@ void TotalsFeed::Run() {
     UpdateEnds();
     Publish();
     const absl::Status ended = Session();
-    if (!ended.ok()) end_.WaitFor(absl::IsAborted(ended) ? kHandover : kTryAgainAfter);
+    if (!ended.ok()) clock_.WaitFor(end_, absl::IsAborted(ended) ? kHandover : kTryAgainAfter);
   }
 }
 
@@ -72,16 +69,16 @@ absl::Status TotalsFeed::Session() {
   open_.clear();
   pending_bytes_ = 0;
   if (absl::Status found = FindPositions(); !found.ok()) return found;
-  const absl::StatusOr<ClientPtr> consumer = Assign();
-  if (!consumer.ok()) return consumer.status();
-  FetchOn fetch_on(consumer->get());
-  absl::Time next_look = SteadyNow();
+  // Each session opens the log again, so that no record comes from an earlier position.
+  const absl::Cleanup read_no_more = [&] { log_->Close(); };
+  if (absl::Status opened = log_->Open(stored_); !opened.ok()) return opened;
+  absl::Time next_look = clock_.Steady();
   while (!end_.requested()) {
-    const MessagePtr message = fetch_on.Poll(batches_.empty() ? kFeedPollMs : 0);
-    const absl::Time now = SteadyNow();
-    if (message != nullptr) Take(*message);
+    const std::optional<InputRecord> record = log_->Poll(batches_.empty() ? kPollFor : absl::ZeroDuration());
+    const absl::Time now = clock_.Steady();
+    if (record) Take(*record);
     absl::Status status;
-    if (!batches_.empty() && (message == nullptr || pending_bytes_ >= kMostPendingBytes)) {
+    if (!batches_.empty() && (!record || pending_bytes_ >= kMostPendingBytes)) {
       status = Flush();
     }
     if (status.ok() && now >= next_look) {
@@ -89,7 +86,7 @@ absl::Status TotalsFeed::Session() {
       if (batches_.empty()) status = ComparePositions();
       UpdateEnds();
       Publish();
-      next_look = now + kLookEvery;
+      next_look = now + kLookAtStoreEvery;
     }
     if (!status.ok()) return status;
   }
@@ -152,21 +149,6 @@ absl::Status TotalsFeed::ComparePositions() {
   return CheckFit();
 }
 
-// Each session has its own consumer, so that no message comes from an earlier position.
-absl::StatusOr<ClientPtr> TotalsFeed::Assign() const {
-  absl::StatusOr<ClientPtr> consumer =
-      MakeTotalsReader(options_, "read_committed", {{"queued.max.messages.kbytes", kQueueKbytes}});
-  if (!consumer.ok()) return consumer;
-  rd_kafka_poll_set_consumer(consumer->get());
-  const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions_.size())));
-  for (const auto& [partition, position] : stored_) {
-    rd_kafka_topic_partition_list_add(list.get(), counter_.output.c_str(), partition)->offset = position;
-  }
-  const rd_kafka_resp_err_t code = rd_kafka_assign(consumer->get(), list.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("reading ", counter_.output));
-  return consumer;
-}
-
 StoreBatch& TotalsFeed::OpenBatch(int32_t partition) {
   const auto [open, is_new] = open_.try_emplace(partition, Open{batches_.size(), 0, {}});
   if (is_new) {
@@ -176,39 +158,34 @@ StoreBatch& TotalsFeed::OpenBatch(int32_t partition) {
   return batches_[open->second.batch];
 }
 
-void TotalsFeed::Take(const rd_kafka_message_t& message) {
-  const bool is_end = message.err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
-  if (message.err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end) {
-    // librdkafka retries; the lag shows a standstill.
-    if (IsTransient(message.err) || message.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) return;
-    if (std::exchange(said_reading_, message.err) == message.err) return;
-    spdlog::warn("counter {}: store {}: {}", counter_.name, store_->name(),
-                 std::string(WithGrant("totals", counter_.output,
-                                       ErrorStatus(message.err, absl::StrCat("reading ", counter_.output)))
-                                 .message()));
+void TotalsFeed::Take(const InputRecord& record) {
+  const bool is_end = record.event != nullptr && record.event->kind == SourceEvent::Kind::kEnd;
+  if (record.event != nullptr && !is_end) {
+    // The client retries; the lag shows a standstill.
+    const std::string& why = record.event->why;
+    if (why.empty() || std::exchange(said_reading_, why) == why) return;
+    spdlog::warn("counter {}: store {}: {}", counter_.name, store_->name(), why);
     return;
   }
-  said_reading_ = RD_KAFKA_RESP_ERR_NO_ERROR;
-  const auto read = read_.find(message.partition);
-  const int64_t next = is_end ? message.offset : message.offset + 1;
+  said_reading_.clear();
+  const auto read = read_.find(record.partition);
+  const int64_t next = is_end ? record.offset : record.offset + 1;
   if (read == read_.end() || next <= read->second) return;
-  StoreBatch& batch = OpenBatch(message.partition);
+  StoreBatch& batch = OpenBatch(record.partition);
   batch.to = read->second = next;
   if (is_end) return;  // transaction markers follow the last record
-  const MessageView view(message);
-  const InputRecord record = view.record();
   const absl::StatusOr<CounterTotal> total = CounterTotal::Parse(record.key.value_or(""), record.value);
   if (!total.ok()) {
     if (!std::exchange(said_foreign_, true)) {
       spdlog::error(
           "{}-{} offset {}: not a total: {}. lethe does not store it. Let nothing but lethe write to {}",
-          counter_.output, message.partition, message.offset, std::string(total.status().message()),
+          counter_.output, record.partition, record.offset, std::string(total.status().message()),
           counter_.output);
     }
     return;
   }
   if (total->counter != counter_.name || total->topic != options_.origin()) return;
-  Open& open = open_.at(message.partition);
+  Open& open = open_.at(record.partition);
   const auto [at, is_new] = open.at.try_emplace(total->key, batch.totals.size());
   if (is_new) batch.totals.push_back({total->key, std::nullopt});
   StoredTotal& stored = batch.totals[at->second];
@@ -217,7 +194,7 @@ void TotalsFeed::Take(const rd_kafka_message_t& message) {
   const size_t bytes = total->key.size() + kBytesPerTotal;
   pending_bytes_ += bytes;
   open.bytes += bytes;
-  if (batch.totals.size() >= kMostKeys || open.bytes >= kMostBatchBytes) open_.erase(message.partition);
+  if (batch.totals.size() >= kMostKeys || open.bytes >= kMostBatchBytes) open_.erase(record.partition);
 }
 
 absl::Status TotalsFeed::Flush() {
@@ -245,18 +222,9 @@ absl::Status TotalsFeed::Flush() {
   return status;
 }
 
-absl::StatusOr<std::map<int32_t, int64_t>> TotalsFeed::Ends() {
-  if (asking_ == nullptr) {
-    absl::StatusOr<ClientPtr> client = MakeTotalsReader(options_, "read_committed");
-    if (!client.ok()) return client.status();
-    asking_ = *std::move(client);
-  }
-  return AskEnds(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kFeedTimeoutMs));
-}
-
 void TotalsFeed::UpdateEnds() {
-  const absl::Time now = SteadyNow();
-  const auto ends = Ends();
+  const absl::Time now = clock_.Steady();
+  const auto ends = log_->Ends(partitions_);
   if (!ends.ok()) return;
   for (const auto& [partition, end] : *ends) ends_[partition] = end;
   asked_at_ = now;
@@ -268,7 +236,7 @@ absl::Status TotalsFeed::CheckFit() {
   });
   if (!may_be_ahead) return Met(absl::OkStatus());
   // The topic grows while others store: only an end that lethe asked for after the position counts.
-  const auto ends = Ends();
+  const auto ends = log_->Ends(partitions_);
   if (!ends.ok()) return absl::AbortedError("no broker tells the ends");
   for (const auto& [partition, position] : stored_) {
     const auto end = ends->find(partition);
@@ -317,8 +285,8 @@ absl::Status TotalsFeed::Met(const absl::Status& status) {
 }
 
 void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go_on) {
-  const absl::Time deadline = SteadyNow() + patience;
-  const auto wait = [&] { return SteadyNow() < deadline && go_on(); };
+  const absl::Time deadline = clock_.Steady() + patience;
+  const auto wait = [&] { return clock_.Steady() < deadline && go_on(); };
   std::map<int32_t, int64_t> stored;
   const auto look = [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -328,11 +296,13 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
   look();
   // The last commit may be in the group's offsets and not yet in the totals, so the high watermark counts.
   std::map<int32_t, int64_t> ends;
-  const absl::StatusOr<ClientPtr> asking = MakeTotalsReader(options_, "read_uncommitted");
-  for (auto at = stored.begin(); asking.ok() && at != stored.end() && wait();) {
-    const auto bounds = BoundsOf(asking->get(), counter_.output, at->first, kFeedTimeoutMs);
-    if (!bounds.ok()) continue;
-    ends[at->first] = bounds->end;
+  for (auto at = stored.begin(); at != stored.end() && wait();) {
+    const auto end = log_->HighWatermark(at->first);
+    if (!end.ok()) {
+      clock_.WaitFor(end_, absl::Milliseconds(10));
+      continue;
+    }
+    ends[at->first] = *end;
     ++at;
   }
   const auto is_behind = [&] {
@@ -343,7 +313,7 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
   };
   bool behind = is_behind();
   while (behind && wait()) {
-    end_.WaitFor(absl::Milliseconds(10));
+    clock_.WaitFor(end_, absl::Milliseconds(10));
     behind = is_behind();
   }
   Stop();
@@ -355,8 +325,8 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
 StoreReport TotalsFeed::Report() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   StoreReport report = report_;
-  report.behind = report.lag == 0 ? absl::ZeroDuration() : SteadyNow() - current_report_;
+  report.behind = report.lag == 0 ? absl::ZeroDuration() : clock_.Steady() - current_report_;
   return report;
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe
