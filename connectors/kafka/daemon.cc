@@ -120,7 +120,10 @@ absl::Status Daemon::FindTopics() {
     if (!trimmer.ok()) return trimmer.status();
     trimmer_ = *std::move(trimmer);
   }
-  if (finder_) return AwaitTopics(options_, stop_, [&](rd_kafka_t* client) { return finder_->Look(client); });
+  if (finder_) {
+    return AwaitTopics(options_, stop_,
+                       [&](rd_kafka_t* client) { return finder_->Look(inspector_.By(client)); });
+  }
   if (routing_) {
     if (absl::Status made = EnsureRepartitionTopic(options_, stop_); !made.ok()) return made;
     auto topics = InspectTopics(routing_->options, stop_);
@@ -246,7 +249,7 @@ absl::Status Daemon::RunToStop() {
   while (!stop_.WaitFor(finder_ ? kFindEvery : next_ask - SteadyNow())) {
     if (finder_ && is_answered && judging_.Connect().ok()) {
       // Without an answer, the next question for the ends says so.
-      finder_->Look(judging_.asking.get()).IgnoreError();
+      finder_->Look(inspector_.By(judging_.asking.get())).IgnoreError();
     }
     if (SteadyNow() < next_ask) continue;
     is_answered = AskEnds();

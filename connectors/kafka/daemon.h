@@ -17,7 +17,6 @@
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/lane.h"
-#include "connectors/kafka/preflight/flow_finder.h"
 #include "connectors/kafka/preflight/inspect_topics.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/repartition/source_feed.h"
@@ -30,6 +29,7 @@
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/output/source_pace.h"
+#include "src/pipeline/preflight/flow_finder.h"
 #include "src/pipeline/publish/counter_watch.h"
 #include "src/pipeline/publish/log_ends.h"
 #include "src/pipeline/report/readiness.h"
@@ -142,6 +142,7 @@ class Daemon {
   std::map<std::string, std::unique_ptr<RoutedSources>> sources_;  // by the topic to which they are routed
   std::unique_ptr<SourceFeed> source_feed_;
   std::optional<LogTrimmer> trimmer_;
+  BrokerInspector inspector_;
   std::optional<FlowFinder> finder_;     // of a list of topics
   std::atomic<bool> is_hurried_{false};  // Stop() was called
 

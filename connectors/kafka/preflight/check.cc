@@ -13,7 +13,7 @@
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/output/producer_config.h"
-#include "connectors/kafka/preflight/flow_finder.h"
+#include "connectors/kafka/preflight/inspect_topics.h"
 #include "connectors/kafka/preflight/log_sample.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/counters/counter_totals.h"
 #include "connectors/kafka/group/group_state.h"
+#include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/topic_rules.h"
@@ -18,6 +20,8 @@ namespace lethe::kafka {
 namespace {
 
 constexpr int kInspectTimeoutMs = 1500;
+constexpr absl::Duration kFindPatience = absl::Seconds(10);
+constexpr int kFindTimeoutMs = 3000;
 
 // In one request: hundreds of topics are inspected in a row.
 absl::Status AddEndOffsets(rd_kafka_t* client, const std::string& input, Topics& topics) {
@@ -38,8 +42,7 @@ absl::Status AddEndOffsets(rd_kafka_t* client, const std::string& input, Topics&
   return absl::OkStatus();
 }
 
-}  // namespace
-
+// Unavailable: ask again.
 absl::StatusOr<Topics> InspectTopicsOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const auto described = DescribeTopics(options, client);
   if (!described.ok()) return described.status();
@@ -61,6 +64,8 @@ absl::StatusOr<Topics> InspectTopicsOnce(const DaemonOptions& options, rd_kafka_
   return topics;
 }
 
+}  // namespace
+
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
   for (const std::string& other : WrittenTopics(options)) {
     if (other == options.input) {
@@ -76,6 +81,45 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFla
   });
   if (!asked.ok()) return asked;
   return topics;
+}
+
+absl::StatusOr<TopicList::Inputs> FindInputs(rd_kafka_t* client, const TopicList& list) {
+  const auto names = Patiently(kFindPatience, [&]() -> absl::StatusOr<std::vector<std::string>> {
+    std::vector<std::string> answer = TopicNames(client);
+    if (answer.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
+    return answer;
+  });
+  if (!names.ok()) return names.status();
+  return list.Match({names->begin(), names->end()});
+}
+
+std::vector<std::string> BrokerInspector::Names() { return TopicNames(client_); }
+
+absl::StatusOr<std::vector<CommittedOffset>> BrokerInspector::AskCommitted(const std::string& topic) {
+  const auto partitions = CountPartitions(client_, topic, kFindTimeoutMs);
+  if (!partitions.ok()) return partitions.status();
+  return kafka::AskCommitted(client_, topic, *partitions);
+}
+
+absl::Status BrokerInspector::EnsureTotals(const DaemonOptions& options) {
+  return EnsureTotalsTopicsOnce(options, client_);
+}
+
+absl::Status BrokerInspector::EnsureRepartition(const DaemonOptions& options) {
+  if (routing_client_ == nullptr) {
+    auto client = MakeAskingClient(RoutingOptions(options, options.input), routing_errors_);
+    if (!client.ok()) return client.status();
+    routing_client_ = *std::move(client);
+  }
+  rd_kafka_t* const client = routing_client_.get();
+  if (absl::Status made = EnsureRepartitionTopicOnce(options, client); !made.ok()) return made;
+  const absl::Status there = CountPartitions(client, RepartitionTopic(options), kFindTimeoutMs).status();
+  // It was created a moment ago.
+  return absl::IsNotFound(there) ? absl::UnavailableError(there.message()) : there;
+}
+
+absl::StatusOr<Topics> BrokerInspector::Inspect(const DaemonOptions& options) {
+  return InspectTopicsOnce(options, options.half.routing ? routing_client_.get() : client_);
 }
 
 }  // namespace lethe::kafka

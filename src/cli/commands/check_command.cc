@@ -24,7 +24,6 @@
 #include "connectors/http/http_client.h"
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/preflight/check.h"
-#include "connectors/kafka/preflight/flow_finder.h"
 #include "connectors/registry/patient_schemas.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/log.h"

@@ -15,7 +15,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/preflight/flow_finder.h"
+#include "connectors/kafka/preflight/inspect_topics.h"
 #include "connectors/kafka/topics/topic_reader.h"
 #include "connectors/registry/patient_schemas.h"
 #include "src/cli/config/units.h"

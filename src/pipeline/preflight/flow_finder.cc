@@ -1,40 +1,22 @@
-#include "connectors/kafka/preflight/flow_finder.h"
+#include "src/pipeline/preflight/flow_finder.h"
 
 #include <spdlog/spdlog.h>
 
 #include <set>
 
-#include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/counters/counter_totals.h"
-#include "connectors/kafka/group/group_state.h"
-#include "connectors/kafka/preflight/inspect_topics.h"
-#include "connectors/kafka/repartition/repartition_topic.h"
-#include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/options/stage_options.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
-constexpr absl::Duration kFindPatience = absl::Seconds(10);
-constexpr int kFindTimeoutMs = 3000;
 // Topics that the log names at once; a pattern may match hundreds.
 constexpr int kMostLogged = 10;
 
 }  // namespace
 
-absl::StatusOr<TopicList::Inputs> FindInputs(rd_kafka_t* client, const TopicList& list) {
-  const auto names = Patiently(kFindPatience, [&]() -> absl::StatusOr<std::vector<std::string>> {
-    std::vector<std::string> answer = TopicNames(client);
-    if (answer.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
-    return answer;
-  });
-  if (!names.ok()) return names.status();
-  return list.Match({names->begin(), names->end()});
-}
-
-absl::Status FlowFinder::Look(rd_kafka_t* client) {
-  const std::vector<std::string> names = TopicNames(client);
+absl::Status FlowFinder::Look(TopicInspector& cluster) {
+  const std::vector<std::string> names = cluster.Names();
   if (names.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
   std::set<std::string> present;
   for (int32_t flow = 0; flow < flows_.size(); ++flow) {
@@ -50,7 +32,7 @@ absl::Status FlowFinder::Look(rd_kafka_t* client) {
     const bool is_judged = present.contains(options.input);
     if (is_judged && Unrouted(options).empty()) continue;
     std::map<std::string, std::string> missing;  // of merged inputs
-    const absl::Status added = AddTopic(options, client, is_judged, added_count < kMostLogged, missing);
+    const absl::Status added = AddTopic(options, cluster, is_judged, added_count < kMostLogged, missing);
     added_count += added.ok() && !is_judged ? 1 : 0;
     problems.merge(missing);
     if (!added.ok()) problems.emplace(options.input, std::string(added.message()));
@@ -84,25 +66,22 @@ std::vector<std::string> FlowFinder::Unrouted(const DaemonOptions& options) cons
   return unrouted;
 }
 
-absl::Status FlowFinder::AddTopic(const DaemonOptions& options, rd_kafka_t* client, bool is_judged,
+absl::Status FlowFinder::AddTopic(const DaemonOptions& options, TopicInspector& cluster, bool is_judged,
                                   bool is_logged, std::map<std::string, std::string>& missing) {
   std::vector<std::pair<DaemonOptions, Topics>> found;
   if (options.scope == Scope::kTopic) {
     // Before anything is routed.
-    const auto ask = [&](const std::string& topic, int32_t) -> absl::StatusOr<std::vector<CommittedOffset>> {
-      const auto partitions = CountPartitions(client, topic, kFindTimeoutMs);
-      if (!partitions.ok()) return partitions.status();
-      return AskCommitted(client, topic, *partitions);
-    };
+    const auto ask = [&](const std::string& topic, int32_t) { return cluster.AskCommitted(topic); };
     if (absl::Status scope = CheckScope(JudgingOptions(options), 0, ask); !scope.ok()) return scope;
-    if (absl::Status routers = InspectRouters(options, found, missing); !routers.ok()) return routers;
+    if (absl::Status routers = InspectRouters(options, cluster, found, missing); !routers.ok())
+      return routers;
     if (found.empty()) return absl::OkStatus();
   }
   // What may fail comes first: nothing is routed to a topic that is not judged.
   if (!is_judged) {
     DaemonOptions judging = options.scope == Scope::kTopic ? JudgingOptions(options) : options;
-    if (absl::Status made = EnsureTotalsTopicsOnce(judging, client); !made.ok()) return made;
-    auto topics = InspectTopicsOnce(judging, client);
+    if (absl::Status made = cluster.EnsureTotals(judging); !made.ok()) return made;
+    auto topics = cluster.Inspect(judging);
     if (!topics.ok()) return topics.status();
     if (absl::Status added = add_(judging, *std::move(topics), is_logged); !added.ok()) return added;
   }
@@ -114,22 +93,13 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, rd_kafka_t* clie
   return absl::OkStatus();
 }
 
-absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
+absl::Status FlowFinder::InspectRouters(const DaemonOptions& options, TopicInspector& cluster,
                                         std::vector<std::pair<DaemonOptions, Topics>>& found,
                                         std::map<std::string, std::string>& missing) {
-  if (routing_client_ == nullptr) {
-    auto client = MakeAskingClient(RoutingOptions(options, options.input), routing_errors_);
-    if (!client.ok()) return client.status();
-    routing_client_ = *std::move(client);
-  }
-  rd_kafka_t* const client = routing_client_.get();
-  if (absl::Status made = EnsureRepartitionTopicOnce(options, client); !made.ok()) return made;
-  const absl::Status there = CountPartitions(client, RepartitionTopic(options), kFindTimeoutMs).status();
-  if (absl::IsNotFound(there)) return absl::UnavailableError(there.message());  // it was created a moment ago
-  if (!there.ok()) return there;
+  if (absl::Status made = cluster.EnsureRepartition(options); !made.ok()) return made;
   for (const std::string& input : Unrouted(options)) {
     DaemonOptions routing = RoutingOptions(options, input);
-    auto topics = InspectTopicsOnce(routing, client);
+    auto topics = cluster.Inspect(routing);
     if (absl::IsNotFound(topics.status())) {
       missing.emplace(input, std::string(topics.status().message()));
     } else if (!topics.ok()) {
@@ -146,4 +116,4 @@ std::map<std::string, std::string> FlowFinder::Problems() const {
   return problems_;
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,8 +1,6 @@
 // Finds the input topics of a process in the cluster.
-#ifndef LETHE_CONNECTORS_KAFKA_PREFLIGHT_FLOW_FINDER_H_
-#define LETHE_CONNECTORS_KAFKA_PREFLIGHT_FLOW_FINDER_H_
-
-#include <librdkafka/rdkafka.h>
+#ifndef LETHE_SRC_PIPELINE_PREFLIGHT_FLOW_FINDER_H_
+#define LETHE_SRC_PIPELINE_PREFLIGHT_FLOW_FINDER_H_
 
 #include <functional>
 #include <map>
@@ -14,16 +12,29 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "connectors/kafka/client/client.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/options/topic_list.h"
 #include "src/pipeline/options/topics.h"
+#include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/flow.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
-// The topics of the list that are there now. Not OK: no broker answers.
-absl::StatusOr<TopicList::Inputs> FindInputs(rd_kafka_t* client, const TopicList& list);
+// What the finder asks of the cluster, each for a few seconds at most. Unavailable: ask again.
+class TopicInspector {
+ public:
+  virtual ~TopicInspector() = default;
+
+  // Of all topics but Kafka's own; none: no broker answers.
+  virtual std::vector<std::string> Names() = 0;
+  // What the group that judges has committed of a topic.
+  virtual absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic) = 0;
+  // Create what is missing of lethe's own topics.
+  virtual absl::Status EnsureTotals(const DaemonOptions& options) = 0;
+  virtual absl::Status EnsureRepartition(const DaemonOptions& options) = 0;
+  // NotFound: a topic is missing. FailedPrecondition: the topics do not fit.
+  virtual absl::StatusOr<Topics> Inspect(const DaemonOptions& options) = 0;
+};
 
 // Adds a flow for each topic of a list as soon as it can be read and written: when its pattern matches a new
 // topic, when a missing output was created. A topic that cannot holds up no other, nor do merged inputs that
@@ -38,7 +49,7 @@ class FlowFinder {
       : list_(std::move(list)), flows_(flows), add_(std::move(add)) {}
 
   // Asks the cluster once, for a few milliseconds a topic that has no flow yet. Not OK: no broker answers.
-  absl::Status Look(rd_kafka_t* client);
+  absl::Status Look(TopicInspector& cluster);
   // Why topics of the list have no flow, by topic.
   std::map<std::string, std::string> Problems() const;
 
@@ -46,10 +57,9 @@ class FlowFinder {
   // Those of its inputs that no router reads yet, of `scope: topic`.
   std::vector<std::string> Unrouted(const DaemonOptions& options) const;
   // `missing`: why inputs are not read, of which others are.
-  absl::Status AddTopic(const DaemonOptions& options, rd_kafka_t* client, bool is_judged, bool is_logged,
+  absl::Status AddTopic(const DaemonOptions& options, TopicInspector& cluster, bool is_judged, bool is_logged,
                         std::map<std::string, std::string>& missing);
-  // By their group.
-  absl::Status InspectRouters(const DaemonOptions& options,
+  absl::Status InspectRouters(const DaemonOptions& options, TopicInspector& cluster,
                               std::vector<std::pair<DaemonOptions, Topics>>& found,
                               std::map<std::string, std::string>& missing);
 
@@ -58,13 +68,11 @@ class FlowFinder {
   const Add add_;
   std::map<std::string, std::string> said_;  // the problems that were logged
   std::set<std::string> routed_;             // inputs
-  ClientErrors routing_errors_;
-  ClientPtr routing_client_;  // of the routers' group
 
   mutable std::mutex mutex_;
   std::map<std::string, std::string> problems_;  // guarded by mutex_
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_PREFLIGHT_FLOW_FINDER_H_
+#endif  // LETHE_SRC_PIPELINE_PREFLIGHT_FLOW_FINDER_H_
