@@ -351,9 +351,7 @@ class Checker {
   }
 
   static bool IsFencing(rd_kafka_resp_err_t code) {
-    return code == RD_KAFKA_RESP_ERR__FENCED || code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
-           code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH ||
-           code == RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS;
+    return IsFence(code) || code == RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS;
   }
   static bool IsFenced(rd_kafka_t* client) {
     char reason[256];
