@@ -40,6 +40,8 @@ class CounterSums {
 
   // The keys that the open transaction has changed, with their sums.
   const Sums& changed() const { return changed_; }
+  // How many keys have a total, if the open transaction commits.
+  size_t keys() const { return totals_.size() + new_keys_; }
   // Their memory, roughly: keys may be as large as records.
   int64_t bytes() const { return bytes_; }
 

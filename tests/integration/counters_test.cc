@@ -363,6 +363,35 @@ TEST(CountersTest, TotalsAheadOfTheGroupAreRefusedWithTheRemedy) {
   EXPECT_TRUE(SameTotals({{"0/is", 50}, {"1/is", 51}}, LastTotals(totals, flow, "revenue")));
 }
 
+// The topic is made again at the start, and the totals would begin at 0.
+TEST(CountersTest, TotalsThatWereDeletedMeanwhileStopTheirPartitions) {
+  Flow flow(Options(2));
+  const std::string totals = UniqueName("totals");
+  const Args args = CountOrders(totals);
+  std::vector<Record> records;
+  for (int i = 0; i < 100; ++i) {
+    records.push_back(WithValue(absl::StrCat(i), R"("country":"is","amount":1)", 1));
+  }
+  flow.Send(records);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  ASSERT_TRUE(SharedClient().DeleteTopic(totals).ok());
+  const auto says = [&](const Finished& finished) {
+    EXPECT_NE(finished.exit_code, 0);
+    return absl::StrContains(absl::StrCat(finished.out, finished.err),
+                             absl::StrCat("counter revenue had 1 total in ", totals, "-1"));
+  };
+  const Finished checked = flow.RunCommand("check", args);
+  EXPECT_TRUE(says(checked)) << checked.out;
+  flow.Send({WithValue("more", R"("country":"is","amount":1)", 1)});
+  const Finished refused = flow.RunToEnd(args);
+  EXPECT_TRUE(says(refused)) << refused.err;
+  EXPECT_TRUE(says(flow.RunCommand("check", args))) << "the topic is there, and empty";
+  EXPECT_TRUE(SameTotals({}, LastTotals(totals, flow, "revenue")));
+  const std::string others = UniqueName("totals");
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(CountOrders(others))));
+  EXPECT_TRUE(SameTotals({{"1/is", 1}}, LastTotals(others, flow, "revenue")));
+}
+
 TEST(CountersTest, ATopicThatDoesNotFitTotalsIsRefusedWithTheRemedy) {
   Flow flow(Options(3));
   const std::string deltas = NewTopic("deltas", 3),

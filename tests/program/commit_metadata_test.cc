@@ -49,6 +49,7 @@ void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
   EXPECT_EQ(a.next_record_time, b.next_record_time);
   EXPECT_EQ(a.wall_time, b.wall_time);
   EXPECT_EQ(a.topic_id, b.topic_id);
+  EXPECT_EQ(a.totals, b.totals);
 }
 
 // The example with one field replaced.
@@ -68,7 +69,11 @@ TEST(CommitMetadataTest, IsTheTextThatIsDocumented) {
   all.last.offset = 1999;
   all.last.hash = 0xbeef;
   all.undeliverable = {1300, 1301, 1950};
-  EXPECT_EQ(all.ToString(), Example().ToString() + " out=orders-unique sc=topic b=1999:beef u=1950,649,1");
+  all.totals = {{0xabc, 7}, {0x1, 1}};
+  EXPECT_EQ(all.ToString(),
+            Example().ToString() + " out=orders-unique sc=topic b=1999:beef u=1950,649,1 tk=abc:7,1:1");
+  EXPECT_EQ(KeysOf(all.totals, 0xabc), 7);
+  EXPECT_EQ(KeysOf(all.totals, 0xabd), 0);
 }
 
 TEST(CommitMetadataTest, TheFormerFormatIsRead) {
@@ -125,6 +130,9 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
     }
     story.last.time = time();
     story.wall_time = time();
+    for (int64_t counters = below(17); counters > 0; --counters) {
+      story.totals.push_back({random(), 1 + below(uint64_t{1} << 62)});
+    }
     story.topic_id = below(2) == 0 ? "" : "AbCd-_0123456789efghij";
     const std::string text = story.ToString();
     EXPECT_LE(text.size(), kBrokerLimit);
@@ -167,6 +175,18 @@ TEST(CommitMetadataTest, ShortHistoryAndGrowthStandBehindThat) {
   for (const char* damaged : {" cs=", " cs=soon", " g=", " g=0", " g=-1", " g=x", " g=6:1", " g=6:-1:-",
                               " g=6:1:", " g=6:1:2:3", " g=6:x:-"}) {
     EXPECT_TRUE(absl::IsDataLoss(CommitMetadata::Parse(without + damaged).status())) << damaged;
+  }
+}
+
+TEST(CommitMetadataTest, DamagedTotalsAreFound) {
+  const std::string text = Example().ToString();
+  std::string many = " tk=";
+  for (size_t i = 0; i < CommitMetadata::kMostCounters; ++i) absl::StrAppend(&many, i, ":1,");
+  for (const std::string& damaged :
+       {std::string(" tk="), std::string(" tk=a"), std::string(" tk=a:"), std::string(" tk=a:0"),
+        std::string(" tk=a:-1"), std::string(" tk=a:1:2"), std::string(" tk=g:1"), std::string(" tk=a:1,"),
+        many + "ff:1"}) {
+    EXPECT_TRUE(absl::IsDataLoss(CommitMetadata::Parse(text + damaged).status())) << damaged;
   }
 }
 

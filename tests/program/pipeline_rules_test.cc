@@ -495,6 +495,50 @@ TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
   EXPECT_EQ(run("c").first, Phase::kFailed);
 }
 
+TEST_F(PipelineRulesTest, Rule16TotalsThatAreGoneAtARestartStopThePartition) {
+  CounterOptions counter;
+  counter.name = "sums";
+  counter.output = "sums";
+  counter.mode = CounterMode::kTotal;
+  counter.spec.key = *Field::Parse("key");
+  options_.counters = {counter};
+  int id = 0;
+  const auto run = [&](const std::string& key) {
+    cluster_.Append(0, {key, absl::StrCat(R"({"id":")", ++id, R"("})"), 1'700'000'000'000});
+    Life life(cluster_, options_);
+    life.flows.at(0).topics.counter_max_bytes = {1'000'000, 1'000'000};
+    const Task& task = life.Assign(0);
+    if (task.phase() != Phase::kFailed) {
+      EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
+    }
+    return std::pair(task.phase(), task.sums().back().totals());
+  };
+  using Totals = CounterSums::Sums;
+  EXPECT_EQ(run("k"), std::pair(Phase::kActive, Totals{{"k", 1}}));
+  EXPECT_EQ(run("other"), std::pair(Phase::kActive, Totals{{"k", 1}, {"other", 1}}));
+  const std::vector<FakeCluster::Written> output = cluster_.output;
+
+  // Some may have been deleted on purpose: the others go on.
+  std::erase_if(cluster_.output, [](const FakeCluster::Written& each) {
+    return each.target.kind == Target::Kind::kCounter && absl::EndsWith(*each.record.key, "/other");
+  });
+  EXPECT_EQ(run("k"), std::pair(Phase::kActive, Totals{{"k", 2}}));
+
+  std::erase_if(cluster_.output,
+                [](const FakeCluster::Written& each) { return each.target.kind == Target::Kind::kCounter; });
+  EXPECT_EQ(run("k").first, Phase::kFailed);
+  EXPECT_EQ(run("k").first, Phase::kFailed);
+
+  // Another name, or another topic, is another counter, and a counter may be added at any time.
+  options_.counters[0].name = "renamed";
+  EXPECT_EQ(run("k"), std::pair(Phase::kActive, Totals{{"k", 3}}));
+  CounterOptions added = counter;
+  added.name = "added";
+  added.output = "added";
+  options_.counters.push_back(added);
+  EXPECT_EQ(run("k"), std::pair(Phase::kActive, Totals{{"k", 1}}));
+}
+
 TEST_F(PipelineRulesTest, Rule16ATopicOfTotalsThatWasDeletedGetsAllOfThemAgain) {
   CounterOptions counter;
   counter.name = "sums";

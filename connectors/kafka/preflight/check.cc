@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +19,7 @@
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/assign/totals.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/group_rules.h"
 #include "src/pipeline/preflight/log_rules.h"
@@ -110,6 +112,7 @@ class Checker {
       if (counter.partitions > 0) TryWriting("counter", counter);
     }
     if (topics_.divert) TryWriting("divert", *topics_.divert);
+    LookAtTotals();
     LookAtLog();
   }
 
@@ -404,6 +407,40 @@ class Checker {
           absl::StrCat("did not say whether it may be written to: ", rd_kafka_err2str(result)),
           absl::StrCat("see whether this user has Write on topic ", topic.name));
     }
+  }
+
+  // Whether totals that the group's commits say of are still there.
+  void LookAtTotals() {
+    const DaemonOptions stage = options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_;
+    for (size_t i = 0; i < topics_.counters.size(); ++i) {
+      const CounterOptions& counter = options_.counters[i];
+      if (counter.mode != CounterMode::kTotal) continue;
+      std::map<int32_t, int64_t> keys;  // by partition
+      for (size_t partition = 0; partition < committed_.size(); ++partition) {
+        const auto metadata = CommitMetadata::Parse(committed_[partition].metadata);
+        const int64_t of_partition = metadata.ok() ? KeysOf(metadata->totals, TotalsFingerprint(counter)) : 0;
+        if (of_partition > 0) keys[static_cast<int32_t>(partition)] = of_partition;
+      }
+      if (topics_.counters[i].partitions > 0) LeaveEmpty(counter.output, keys);
+      if (keys.empty()) continue;
+      const auto& [partition, of_partition] = *keys.begin();
+      Add(Severity::kError, "totals", absl::StrCat("counter topic ", counter.output),
+          absl::StrCat("lacks totals in ", keys.size(), " of ", committed_.size(),
+                       " partitions: ", LostTotals(stage, counter, partition, of_partition)));
+    }
+  }
+
+  // Erases partitions of the topic that were written to, and all if the brokers do not tell.
+  void LeaveEmpty(const std::string& topic, std::map<int32_t, int64_t>& keys) {
+    if (keys.empty()) return;
+    std::vector<int32_t> partitions;
+    for (const auto& each : keys) partitions.push_back(each.first);
+    const auto ends = AskEnds(client_.get(), topic, partitions, absl::Milliseconds(kCheckTimeoutMs));
+    std::erase_if(keys, [&](const auto& each) {
+      if (!ends.ok()) return true;
+      const auto end = ends->find(each.first);
+      return end == ends->end() || end->second > 0;
+    });
   }
 
   void LookAtLog() {

@@ -347,6 +347,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     return task;
   }
   if (!metadata.ok()) return metadata.status();
+  task->ExpectTotals(metadata->totals);
   if (IsOfAnotherTopic(metadata->topic_id, topic_id_)) return fail(RecreatedUnread(name, committed.offset));
   const absl::Time stated = metadata->committed_time;
   if (metadata->DropTimesAfter(wall_now + options_.max_future)) {

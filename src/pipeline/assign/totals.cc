@@ -4,44 +4,48 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "lethe/counters.h"
 #include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe {
 namespace {
 
-// Takes over a record of the counter's topic.
-void Take(const DaemonOptions& options, size_t counter, Task& task, const InputRecord& record) {
-  if (task.phase() == Phase::kFailed) return;
+// Takes over a record of the counter's topic. Whether it is one of this partition, or stops it.
+bool Take(const DaemonOptions& options, size_t counter, Task& task, const InputRecord& record) {
+  if (task.phase() == Phase::kFailed) return true;
   const auto total = CounterTotal::Parse(record.key.value_or(""), record.value);
   const std::string place =
       absl::StrCat(options.counters[counter].output, "-", record.partition, " offset ", record.offset);
   const std::string& name = options.counters[counter].name;
   if (!total.ok()) {
-    return FailPartition(
-        task, absl::StrCat(place, ": not a total: ", total.status().message(), "; give counter ", name,
-                           " an output of its own, or delete that topic"));
+    FailPartition(task, absl::StrCat(place, ": not a total: ", total.status().message(), "; give counter ",
+                                     name, " an output of its own, or delete that topic"));
+    return true;
   }
   // Several counters, or inputs, may share the topic with others' lethe.
-  if (total->counter != name || total->topic != options.origin()) return;
+  if (total->counter != name || total->topic != options.origin()) return false;
   if (total->partition != task.id().partition) {
-    return FailPartition(
+    FailPartition(
         task,
         absl::StrCat(place, ": the total is of partition ", total->partition,
                      "; totals are in the partition of their input: delete the topic if it was copied from "
                      "another with more partitions"));
+    return true;
   }
   if (total->offset > task.committed()) {
-    return FailPartition(
+    FailPartition(
         task, absl::StrCat(place, ": the total has everything before offset ", total->offset, " of ",
                            task.Name(), ", and the group is at ", task.committed(),
                            ": the group was reset, or the input was recreated. Records read again would be "
                            "counted twice. Set the group's offset to ",
                            total->offset, " or later, or give counter ", name,
                            " another output, where it counts from the group's offset on"));
+    return true;
   }
   CounterSums& sums = task.sums()[counter];
   if (record.value) {
@@ -49,6 +53,25 @@ void Take(const DaemonOptions& options, size_t counter, Task& task, const InputR
   } else {
     sums.Forget(total->key);
   }
+  return true;
+}
+
+// Compares the totals that were read with those that the group's commit says of. A counter that has not
+// counted yet has none. `has_any`: at least one was there, or the tombstone of one.
+void CheckComplete(const DaemonOptions& options, size_t counter, Task& task, bool has_any) {
+  if (task.phase() == Phase::kFailed) return;
+  const CounterOptions& of = options.counters[counter];
+  const auto found = static_cast<int64_t>(task.sums()[counter].keys());
+  const int64_t expected = KeysOf(task.expected_totals(), TotalsFingerprint(of));
+  if (found >= expected) return;
+  if (!has_any) {
+    return FailPartition(
+        task, absl::StrCat(task.Name(), ": ", LostTotals(options, of, task.id().partition, expected)));
+  }
+  spdlog::warn(
+      "{}: counter {} has {} totals in {}-{}, and had {} at the last commit: others are lost if nobody has "
+      "deleted them on purpose (the topic was recreated, or cut), and their keys count from 0",
+      task.Name(), of.name, found, of.output, task.id().partition, expected);
 }
 
 absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const std::vector<Task*>& tasks,
@@ -64,11 +87,12 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
   }
   const absl::Time begin = clock.Steady();
   int64_t records = 0;
+  std::set<int32_t> with_any;
   const absl::Status read = cluster.ReadTotals(
       of.output, partitions,
       [&](const InputRecord& record) {
         ++records;
-        Take(options, counter, *by_id.at(record.partition), record);
+        if (Take(options, counter, *by_id.at(record.partition), record)) with_any.insert(record.partition);
       },
       go_on);
   if (read.ok() && records > 0) {
@@ -76,10 +100,30 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
                  partitions.size(), partitions.size() == 1 ? "" : "s", of.output,
                  absl::FormatDuration(absl::Trunc(clock.Steady() - begin, absl::Milliseconds(1))));
   }
+  for (const auto& [partition, task] : by_id) {
+    if (read.ok()) CheckComplete(options, counter, *task, with_any.contains(partition));
+  }
   return read;
 }
 
 }  // namespace
+
+std::string LostTotals(const DaemonOptions& options, const CounterOptions& counter, int32_t partition,
+                       int64_t keys) {
+  std::string text = absl::StrCat(
+      "counter ", counter.name, " had ", keys, keys == 1 ? " total in " : " totals in ", counter.output, "-",
+      partition,
+      " at the group's last commit, and none is there: the topic was deleted or emptied. To count from 0, "
+      "from the group's offset on, give the counter another name or output");
+  // A repartition topic has only the records of a horizon.
+  if (!options.half.routed_from.empty()) return text;
+  absl::StrAppend(&text, "; to count the whole log again, and write its records again, stop every instance, ",
+                  options.counters.size() > 1 ? "delete the topics of other totals, " : "",
+                  "and run kafka-consumer-groups.sh --bootstrap-server ", options.process.brokers,
+                  " --group ", options.process.group, " --topic ", options.input,
+                  " --reset-offsets --to-earliest --execute");
+  return text;
+}
 
 absl::Status RestoreTotals(const std::vector<Task*>& tasks, Cluster& cluster, const Clock& clock,
                            const GoOn& go_on) {

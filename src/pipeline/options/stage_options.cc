@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "lethe/event.h"
 #include "src/engines/memory_parts.h"
 #include "src/text/format.h"
 
@@ -66,17 +67,21 @@ DaemonOptions JudgingOptions(const DaemonOptions& options) {
   return judging;
 }
 
-std::string LostRepartitionTopic(const DaemonOptions& judging) {
-  std::string topics;
-  for (const std::string& input : judging.half.routed_from) absl::StrAppend(&topics, " --topic ", input);
+std::string LostRepartitionTopic(const DaemonOptions& half) {
+  const std::optional<Routing>& routing = half.half.routing;
   return absl::StrCat(
-      "repartition topic ", judging.input,
+      "repartition topic ", routing ? half.output : half.input,
       " was deleted: its records that were not judged are lost unless they are routed again. Stop every "
       "instance, then kafka-consumer-groups.sh --bootstrap-server ",
-      judging.process.brokers, " --group ", RoutingGroup(judging), topics,
+      half.process.brokers, " --group ", routing ? half.process.group : RoutingGroup(half), " --topic ",
+      routing ? half.input : absl::StrJoin(half.half.routed_from, " --topic "),
       " --reset-offsets --execute --to-datetime with a time before the first record that was not judged, and "
       "start lethe: it makes the topic. Records read again are written to ",
-      judging.output, " again");
+      routing ? routing->to.front() : half.output, " again");
+}
+
+uint64_t TotalsFingerprint(const CounterOptions& counter) {
+  return HashId(counter.output, HashId(counter.name, 0).a).a;
 }
 
 std::string OtherId(const DaemonOptions& options) {

@@ -9,6 +9,7 @@
 #ifndef LETHE_SRC_PIPELINE_OPTIONS_STAGE_OPTIONS_H_
 #define LETHE_SRC_PIPELINE_OPTIONS_STAGE_OPTIONS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,10 @@ std::string OtherId(const DaemonOptions& options);
 // The topics of which the group has committed offsets if it has judged this input with another scope, or with
 // inputs merged or not.
 std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options);
-// What to do when the repartition topic of deduplicators was deleted: their options.
-std::string LostRepartitionTopic(const DaemonOptions& judging);
+// What to do when the repartition topic of deduplicators, or of a router, was deleted: their options.
+std::string LostRepartitionTopic(const DaemonOptions& half);
+// By which a commit names the totals of a counter: of its name, and of their topic.
+uint64_t TotalsFingerprint(const CounterOptions& counter);
 // The horizon that the user has set.
 absl::Duration StatedHorizon(const DaemonOptions& options);
 

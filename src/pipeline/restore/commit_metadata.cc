@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace lethe {
@@ -89,6 +90,25 @@ bool ParseList(absl::string_view text, std::vector<int64_t>* offsets) {
   return true;
 }
 
+std::string TotalsText(const std::vector<TotalKeys>& totals) {
+  return absl::StrJoin(totals, ",", [](std::string* out, const TotalKeys& each) {
+    absl::StrAppend(out, absl::Hex(each.counter), ":", each.keys);
+  });
+}
+
+bool ParseTotals(absl::string_view text, std::vector<TotalKeys>* totals) {
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(word, absl::MaxSplits(':', 2));
+    TotalKeys& each = totals->emplace_back();
+    if (parts.size() != 2 || totals->size() > CommitMetadata::kMostCounters ||
+        !absl::SimpleHexAtoi(parts[0], &each.counter) || !absl::SimpleAtoi(parts[1], &each.keys) ||
+        each.keys <= 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string TimeText(absl::Time time) {
@@ -119,6 +139,12 @@ bool CommitMetadata::DropTimesAfter(absl::Time latest) {
   return true;
 }
 
+int64_t KeysOf(const std::vector<TotalKeys>& totals, uint64_t counter) {
+  const auto found = std::find_if(totals.begin(), totals.end(),
+                                  [&](const TotalKeys& each) { return each.counter == counter; });
+  return found == totals.end() ? 0 : found->keys;
+}
+
 size_t CommitMetadata::ListedOf(const std::vector<int64_t>& offsets) {
   if (offsets.empty()) return 0;
   const std::string text = ListText(offsets);
@@ -138,7 +164,8 @@ std::string CommitMetadata::ToString() const {
                       last.time == absl::InfinitePast() ? "" : " lt=" + TimeText(last.time),
                       topic_id.empty() ? "" : " ti=" + topic_id,
                       next_record_time == absl::InfinitePast() ? "" : " nt=" + TimeText(next_record_time),
-                      wall_time == absl::InfinitePast() ? "" : " wt=" + TimeText(wall_time));
+                      wall_time == absl::InfinitePast() ? "" : " wt=" + TimeText(wall_time),
+                      totals.empty() ? "" : " tk=" + TotalsText(totals));
 }
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
@@ -164,7 +191,8 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
       (fields.contains("u") && !ParseList(fields["u"], &m.undeliverable)) ||
       (fields.contains("lt") && !ParseTime(fields["lt"], &m.last.time)) ||
       (fields.contains("nt") && !ParseTime(fields["nt"], &m.next_record_time)) ||
-      (fields.contains("wt") && !ParseTime(fields["wt"], &m.wall_time))) {
+      (fields.contains("wt") && !ParseTime(fields["wt"], &m.wall_time)) ||
+      (fields.contains("tk") && !ParseTotals(fields["tk"], &m.totals))) {
     return absl::DataLossError(
         absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to start over"));
   }

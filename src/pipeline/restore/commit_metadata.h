@@ -6,6 +6,7 @@
 //   lethe/2 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS [s=SNAPSHOT]
 //       [cs=TIME] [g=PARTITIONS[:OFFSET:TIME]] [out=TOPIC] [sc=SCOPE] [b=OFFSET:HASH]
 //       [u=OFFSET[,DISTANCE]...] [lt=TIME] [nt=TIME] [wt=TIME]
+//       [tk=FINGERPRINT:KEYS[,FINGERPRINT:KEYS]...]
 //
 // ORIGIN and RESTART are offsets. TIME is stream time in Unix milliseconds, or '-' before it first moves.
 // Fields in brackets may be missing:
@@ -23,9 +24,11 @@
 //   nt   of the router of scope: topic: no record from the committed offset on is older, but for wrong
 //        timestamps
 //   wt   the wall clock of the commit, by which records were judged to be too far ahead
+//   tk   of each counter with totals its fingerprint, and how many keys have a total in this partition: a
+//        topic of totals that has fewer was deleted, or cut
 // Unknown fields are ignored; a word without '=' is damage.
 //
-// Format lethe/1 lacks the last six fields. Lethe reads it and writes the new one, which versions that know
+// Format lethe/1 lacks the last seven fields. Lethe reads it and writes the new one, which versions that know
 // only lethe/1 refuse.
 #ifndef LETHE_SRC_PIPELINE_RESTORE_COMMIT_METADATA_H_
 #define LETHE_SRC_PIPELINE_RESTORE_COMMIT_METADATA_H_
@@ -73,6 +76,16 @@ struct LogMark {
   absl::Time time = absl::InfinitePast();  // its timestamp; InfinitePast(): not known
 };
 
+// How many keys have a total of a counter (TotalsFingerprint).
+struct TotalKeys {
+  uint64_t counter = 0;
+  int64_t keys = 0;
+
+  bool operator==(const TotalKeys&) const = default;
+};
+// 0: none of the counter.
+int64_t KeysOf(const std::vector<TotalKeys>& totals, uint64_t counter);
+
 struct CommitMetadata {
   Origin origin;
   RestartPoint restart;                              // R: a rebuild reads from here
@@ -90,6 +103,10 @@ struct CommitMetadata {
   std::string topic_id = "";                // of the input, as the cluster names it; empty: not known
   absl::Time next_record_time = absl::InfinitePast();  // not known: InfinitePast()
   absl::Time wall_time = absl::InfinitePast();         // likewise
+  std::vector<TotalKeys> totals = {};                  // without counters that have no key
+
+  // More counters are not read: it is not lethe's.
+  static constexpr size_t kMostCounters = 16;
 
   static constexpr size_t kMostListBytes = 1536;
   // How many of these offsets, from the newest, fit into the list.

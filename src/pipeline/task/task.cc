@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe {
 
@@ -86,6 +87,7 @@ void Task::StartSnapshot(RestoredPartition restored, SnapshotId id, RestartPoint
 void Task::ComeBack(const Task& assigned, int64_t committed, std::optional<SnapshotId> snapshot) {
   committed_ = in_group_ = committed;
   log_end_ = assigned.log_end_;
+  expected_totals_ = assigned.expected_totals_;
   SetTimes(assigned.time_at_committed_, assigned.judged_by_);
   restore_ = RestoreProgress(filter_end_, committed);
   snapshots_.named = snapshot;
@@ -125,7 +127,18 @@ CommitMetadata Task::Metadata(absl::Time wall_now) const {
           std::move(listed),
           topic_id_,
           pace_.floor,
-          wall_now};
+          wall_now,
+          KeysOfTotals()};
+}
+
+std::vector<TotalKeys> Task::KeysOfTotals() const {
+  std::vector<TotalKeys> totals;
+  const std::vector<CounterOptions>& counters = flow_->options.counters;
+  for (size_t i = 0; i < sums_.size(); ++i) {
+    if (counters[i].mode != CounterMode::kTotal || sums_[i].keys() == 0) continue;
+    totals.push_back({TotalsFingerprint(counters[i]), static_cast<int64_t>(sums_[i].keys())});
+  }
+  return totals;
 }
 
 void Task::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {

@@ -206,6 +206,9 @@ class Task {
   const RecordCounts& counts() const { return counts_; }  // committed
   std::vector<CounterSums>& sums() { return sums_; }      // of the options' counters
   const std::vector<CounterSums>& sums() const { return sums_; }
+  // What the group's commit says of the totals of this partition.
+  void ExpectTotals(std::vector<TotalKeys> totals) { expected_totals_ = std::move(totals); }
+  const std::vector<TotalKeys>& expected_totals() const { return expected_totals_; }
   void WriteAllTotals() {
     for (CounterSums& each : sums_) each.WriteAllTotals();
   }
@@ -263,6 +266,7 @@ class Task {
   friend class TaskPeer;  // sets what a test begins with
 
   const Undeliverable* FindUndeliverable(int64_t offset) const;
+  std::vector<TotalKeys> KeysOfTotals() const;
   // After a restore: the filter knows all ids from the present stream time, or from an earlier one.
   void KnowsSinceStreamTime();
 
@@ -302,6 +306,7 @@ class Task {
   PartitionStatus status_;
   std::pair<int64_t, int64_t> status_at_;
   std::vector<CounterSums> sums_;
+  std::vector<TotalKeys> expected_totals_;
   RecordCounts open_counts_;
   RecordCounts counts_;
 
