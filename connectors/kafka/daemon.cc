@@ -126,6 +126,9 @@ absl::Status Daemon::FindTopics() {
   }
   if (routing_) {
     if (absl::Status made = EnsureRepartitionTopic(options_, stop_); !made.ok()) return made;
+    if (routing_->Connect().ok() && judging_.Connect().ok()) {
+      WarnOfLoss(options_, routing_->asking.get(), judging_.asking.get());
+    }
     auto topics = InspectTopics(routing_->options, stop_);
     if (!topics.ok()) return topics.status();
     if (absl::Status added = AddRouter(routing_->options, *std::move(topics)); !added.ok()) return added;

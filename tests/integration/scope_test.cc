@@ -301,6 +301,16 @@ TEST(ScopeTest, AMissingRepartitionTopicIsNotRecreatedSilently) {
   EXPECT_FALSE(SharedClient().Exists(topic).value()) << "it was recreated";
   EXPECT_EQ(SharedClient().Committed(group, flow.input())->front().metadata, routed.front().metadata);
 
+  // Nor is it taken for the former one when it is created by hand.
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 2, {{"retention.ms", "-1"}}).ok());
+  const std::string recreated = "may have been deleted and created again";
+  const Finished warned = flow.RunCommand("check", args);
+  EXPECT_TRUE(absl::StrContains(warned.out, recreated)) << warned.out;
+  EXPECT_TRUE(absl::StrContains(warned.out, remedy)) << warned.out;
+  const Finished warns = flow.RunToEnd(args);
+  EXPECT_TRUE(absl::StrContains(warns.err, recreated)) << warns.err;
+  EXPECT_FALSE(absl::StrContains(flow.RunToEnd(args).err, recreated));
+
   // As it is said there: all of it is judged again, and is in the output once more.
   flow.ResetGroup({{0, ""}, {0, ""}}, group);
   const Finished reset = flow.RunCommand("check", args);

@@ -22,6 +22,7 @@ class FakeInspector final : public TopicInspector {
   }
   absl::Status EnsureTotals(const DaemonOptions&) override { return absl::OkStatus(); }
   absl::Status EnsureRepartition(const DaemonOptions&) override { return repartition; }
+  void WarnOfLoss(const DaemonOptions& options) override { looked_for_loss.push_back(options.output); }
   absl::StatusOr<Topics> Inspect(const DaemonOptions& options) override {
     const auto refused = answers.find(options.input);
     if (refused != answers.end()) return refused->second;
@@ -32,6 +33,7 @@ class FakeInspector final : public TopicInspector {
 
   std::vector<std::string> names = {"a", "b"};
   absl::Status repartition;
+  std::vector<std::string> looked_for_loss;  // outputs
   std::map<std::string, absl::Status> answers;  // by input; none: it can be read
 };
 
@@ -116,6 +118,7 @@ TEST_F(FlowFinderTest, MergedInputsAreRoutedAsTheyCome) {
   cluster_.answers.clear();
   EXPECT_TRUE(finder_->Look(cluster_).ok());
   EXPECT_EQ(added_, (Inputs{judged, "a", "b"}));
+  EXPECT_EQ(cluster_.looked_for_loss, Inputs{"x"});
 }
 
 }  // namespace

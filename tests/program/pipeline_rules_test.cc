@@ -624,6 +624,23 @@ TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldAndStopsNoOther) 
   EXPECT_EQ(Out(), "a b");
 }
 
+// A new topic would have none of the records that are routed and not judged.
+TEST_F(PipelineRulesTest, Rule20ARouterDoesNotAskForANewRepartitionTopic) {
+  options_.process.group = "lethe-repartition";
+  options_.output = "lethe-orders-repartition";
+  options_.half.routing = {.to = {"unique"}};
+  cluster_.output_partitions = absl::NotFoundError("topic lethe-orders-repartition does not exist");
+  Send({"a"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(task.phase(), Phase::kHeld);
+  EXPECT_TRUE(absl::StrContains(task.problem(), "Stop every instance")) << task.problem();
+  EXPECT_TRUE(absl::StrContains(task.problem(), "--group lethe-repartition --topic orders "))
+      << task.problem();
+  EXPECT_FALSE(absl::StrContains(task.problem(), "create it")) << task.problem();
+}
+
 TEST_F(PipelineRulesTest, Rule19WhatAHeldPartitionWaitsForIsSaidAnew) {
   cluster_.output_partitions = absl::NotFoundError("no such topic");
   Send({"b"}, 1);

@@ -102,6 +102,33 @@ TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
   EXPECT_TRUE(absl::StrContains(LostWithTopic(options, {{8, story.ToString()}})->remedy, "counted again"));
 }
 
+TEST(Repartition, ATopicWhoseJudgedOffsetsAreGoneIsAWarning) {
+  DaemonOptions options;
+  options.process.group = "lethe-orders";
+  options.process.brokers = "b:9092";
+  options.input = "orders";
+  options.output = "orders-unique";
+  CommitMetadata story;
+  story.origin.offset = story.restart.offset = 7;
+  story.origin.partitions = 2;
+  story.id_fingerprint = "5f0c3a9be1d2/2";
+  story.horizon = absl::Seconds(1);
+  const CommittedOffset none = {};
+  const CommittedOffset begun = {7, story.ToString()};
+  const CommittedOffset routed = {8, story.ToString()};
+  EXPECT_FALSE(LostInTopic(options, {begun, none}, {none, none})) << "nothing was routed";
+  EXPECT_FALSE(LostInTopic(options, {begun, routed}, {begun, routed})) << "all is judged";
+  // Some may have been committed again, where the new topic had grown beyond the offset of the former.
+  const auto lost = LostInTopic(options, {begun, routed}, {none, routed});
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->severity, Finding::Severity::kWarning);
+  EXPECT_TRUE(absl::StrContains(lost->what, "no committed offset of 1 of 2 partitions")) << lost->what;
+  EXPECT_TRUE(absl::StrContains(lost->remedy,
+                                "kafka-consumer-groups.sh --bootstrap-server b:9092 --group "
+                                "lethe-orders-repartition --topic orders --reset-offsets --to-earliest"))
+      << lost->remedy;
+}
+
 TEST(Repartition, TheHeadersGoOnAndComeOff) {
   std::vector<HeaderView> headers;
   EXPECT_FALSE(TakeRoutedFrom(/*is_merged=*/false, headers));

@@ -212,6 +212,9 @@ class Checker {
     const int32_t input_partitions = topics_.input.partitions;
     if (topics_.repartition) {
       const int32_t partitions = topics_.repartition->partitions;
+      const auto routed = AskCommitted(RoutingOptions(options_, options_.input), input_partitions);
+      auto lost = routed.ok() ? LostInTopic(options_, *routed, committed_) : std::nullopt;
+      if (lost) findings_.push_back(*std::move(lost));
       LookAtStage(RoutingOptions(options_, options_.input), input_partitions, partitions);
       LookAtStage(JudgingOptions(options_), partitions, topics_.output.partitions);
       TryWriting("repartition", *topics_.repartition);

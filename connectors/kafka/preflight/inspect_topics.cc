@@ -118,6 +118,10 @@ absl::Status BrokerInspector::EnsureRepartition(const DaemonOptions& options) {
   return absl::IsNotFound(there) ? absl::UnavailableError(there.message()) : there;
 }
 
+void BrokerInspector::WarnOfLoss(const DaemonOptions& options) {
+  kafka::WarnOfLoss(options, routing_client_.get(), client_);
+}
+
 absl::StatusOr<Topics> BrokerInspector::Inspect(const DaemonOptions& options) {
   return InspectTopicsOnce(options, options.half.routing ? routing_client_.get() : client_);
 }

@@ -39,6 +39,7 @@ class BrokerInspector final : public TopicInspector {
   absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic) override;
   absl::Status EnsureTotals(const DaemonOptions& options) override;
   absl::Status EnsureRepartition(const DaemonOptions& options) override;
+  void WarnOfLoss(const DaemonOptions& options) override;
   absl::StatusOr<Topics> Inspect(const DaemonOptions& options) override;
 
  private:

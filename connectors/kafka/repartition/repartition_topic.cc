@@ -43,6 +43,25 @@ absl::StatusOr<TopicConfig> ConfigIfNew(const DaemonOptions& options, rd_kafka_t
 
 }  // namespace
 
+void WarnOfLoss(const DaemonOptions& options, rd_kafka_t* routers, rd_kafka_t* deduplicators) {
+  const std::string topic = RepartitionTopic(options);
+  const auto committed = [](rd_kafka_t* client,
+                            const std::string& of) -> absl::StatusOr<std::vector<CommittedOffset>> {
+    const auto partitions = CountPartitions(client, of, kRoutedTimeoutMs);
+    if (!partitions.ok()) return partitions.status();
+    return AskCommitted(client, of, *partitions);
+  };
+  // The routers' first: what they have routed since is not judged.
+  for (const std::string& input : options.inputs()) {
+    const auto routed = committed(routers, input);
+    const auto judged = committed(deduplicators, topic);
+    if (!routed.ok() || !judged.ok()) continue;
+    DaemonOptions of_input = options;
+    of_input.input = input;
+    if (const auto lost = LostInTopic(of_input, *routed, *judged)) return spdlog::warn("{}", lost->Text());
+  }
+}
+
 absl::Status EnsureRepartitionTopicOnce(const DaemonOptions& options, rd_kafka_t* client) {
   return EnsureTopic(options, client, "repartition", RepartitionTopic(options),
                      [&](const TopicFacts& input) { return ConfigIfNew(options, client, input); })

@@ -22,6 +22,9 @@
 
 namespace lethe::kafka {
 
+// Logs LostInTopic(). The clients are of the two groups; what they cannot tell is not said.
+void WarnOfLoss(const DaemonOptions& options, rd_kafka_t* routers, rd_kafka_t* deduplicators);
+
 // Creates the repartition topic if it is missing, with the input's partitions and replicas; of several
 // inputs, with the most of them. It never gets more partitions, since the route of an id must not change.
 // NotFound: an input does not exist, or LostWithTopic(). `client` is of the routers' group.

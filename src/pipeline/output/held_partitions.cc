@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe {
 namespace {
@@ -37,15 +38,20 @@ bool HeldPartitions::HasOutput(Task& task) {
   if (!count.ok() && !absl::IsNotFound(count.status())) return true;
   flow.output_partitions = count.value_or(0);
   if (id < flow.output_partitions) return true;
-  Hold(task, WhyItLacks(id, count));
+  Hold(task, WhyItLacks(task, count));
   return false;
 }
 
-std::string HeldPartitions::WhyItLacks(int32_t partition, const absl::StatusOr<int32_t>& count) const {
+std::string HeldPartitions::WhyItLacks(const Task& task, const absl::StatusOr<int32_t>& count) const {
+  const DaemonOptions& options = task.flow()->options;
+  // A new one would have none of the records that are routed and not judged.
+  if (!count.ok() && options.half.routing && absl::StrContains(count.status().message(), options.output)) {
+    return LostRepartitionTopic(options);
+  }
   if (!count.ok()) return absl::StrCat(count.status().message(), "; it resumes when you create it");
   return absl::StrCat("records keep their partition number, and the output topics have only ", *count,
                       "; it resumes when you add partitions there (kafka-topics.sh --bootstrap-server ",
-                      brokers_, " --alter --partitions ", partition + 1, ")");
+                      brokers_, " --alter --partitions ", task.id().partition + 1, ")");
 }
 
 absl::StatusOr<int32_t> HeldPartitions::CountPartitions(int32_t flow) {
@@ -124,7 +130,7 @@ void HeldPartitions::Look(const Tasks& tasks) {
     const absl::StatusOr<int32_t>& count = asked->second;
     const bool lacks_it = count.ok() ? id.partition >= *count : absl::IsNotFound(count.status());
     if (lacks_it) {
-      const std::string why = WhyItLacks(id.partition, count);
+      const std::string why = WhyItLacks(*task, count);
       if (!absl::StrContains(task->problem(), why)) Hold(*task, why);
     }
     if (lacks_it || !count.ok() || clock_.Steady() < flows_.Of(*task).next_try) {

@@ -76,6 +76,9 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, TopicInspector& 
     if (absl::Status routers = InspectRouters(options, cluster, found, missing); !routers.ok())
       return routers;
     if (found.empty()) return absl::OkStatus();
+    if (!is_judged && warned_of_loss_.insert(options.output).second) {
+      cluster.WarnOfLoss(options);
+    }
   }
   // What may fail comes first: nothing is routed to a topic that is not judged.
   if (!is_judged) {

@@ -32,6 +32,8 @@ class TopicInspector {
   // Create what is missing of lethe's own topics.
   virtual absl::Status EnsureTotals(const DaemonOptions& options) = 0;
   virtual absl::Status EnsureRepartition(const DaemonOptions& options) = 0;
+  // Logs LostInTopic().
+  virtual void WarnOfLoss(const DaemonOptions& options) = 0;
   // NotFound: a topic is missing. FailedPrecondition: the topics do not fit.
   virtual absl::StatusOr<Topics> Inspect(const DaemonOptions& options) = 0;
 };
@@ -68,6 +70,7 @@ class FlowFinder {
   const Add add_;
   std::map<std::string, std::string> said_;  // the problems that were logged
   std::set<std::string> routed_;             // inputs
+  std::set<std::string> warned_of_loss_;     // outputs that were looked at for it
 
   mutable std::mutex mutex_;
   std::map<std::string, std::string> problems_;  // guarded by mutex_

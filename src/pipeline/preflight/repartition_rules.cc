@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "src/pipeline/options/stage_options.h"
@@ -18,6 +19,26 @@ using Severity = Finding::Severity;
 constexpr int64_t kHeaderBytes = 256;
 // Small segments, so that deleted records free their room soon.
 constexpr int64_t kSegmentBytes = 52428800;
+
+// Whether the routers' group has come further than to where it started.
+bool HasRouted(const std::vector<CommittedOffset>& committed) {
+  return absl::c_any_of(committed, [](const CommittedOffset& each) {
+    const auto metadata = CommitMetadata::Parse(each.metadata);
+    // Unreadable metadata counts as routed.
+    return metadata.ok() ? metadata->origin.offset < each.offset : !absl::IsNotFound(metadata.status());
+  });
+}
+
+std::string RouteAgain(const DaemonOptions& options) {
+  return absl::StrCat(
+      "have them routed again: kafka-consumer-groups.sh --bootstrap-server ", options.process.brokers,
+      " --group ", RoutingGroup(options), " --topic ", options.input,
+      " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first unjudged "
+      "record. Records read again that are in ",
+      options.output, " already are written there again",
+      options.counters.empty() ? "" : ", and counted again",
+      "; copies of records before that time pass (a new --group does the same, from --start)");
+}
 
 }  // namespace
 
@@ -43,25 +64,27 @@ TopicConfig RepartitionConfig(const TopicFacts& input) {
 
 std::optional<Finding> LostWithTopic(const DaemonOptions& options,
                                      const std::vector<CommittedOffset>& committed) {
-  const bool has_copied = std::any_of(committed.begin(), committed.end(), [](const CommittedOffset& each) {
-    const auto metadata = CommitMetadata::Parse(each.metadata);
-    // Unreadable metadata counts as routed.
-    return metadata.ok() ? metadata->origin.offset < each.offset : !absl::IsNotFound(metadata.status());
-  });
-  if (!has_copied) return std::nullopt;
-  const std::string group = RoutingGroup(options);
+  if (!HasRouted(committed)) return std::nullopt;
   return Finding{
       Severity::kError, "create", absl::StrCat("repartition topic ", RepartitionTopic(options)),
-      absl::StrCat("is gone, and group ", group, " has routed records of ", options.input,
+      absl::StrCat("is gone, and group ", RoutingGroup(options), " has routed records of ", options.input,
                    " to it: unjudged ones would be lost, and copies of judged ones would pass"),
-      absl::StrCat(
-          "stop every instance, then have them routed again: kafka-consumer-groups.sh --bootstrap-server ",
-          options.process.brokers, " --group ", group, " --topic ", options.input,
-          " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first unjudged "
-          "record. Records read again that are in ",
-          options.output, " already are written there again",
-          options.counters.empty() ? "" : ", and counted again",
-          "; copies of records before that time pass (a new --group does the same, from --start)")};
+      absl::StrCat("stop every instance, then ", RouteAgain(options))};
+}
+
+std::optional<Finding> LostInTopic(const DaemonOptions& options, const std::vector<CommittedOffset>& routed,
+                                   const std::vector<CommittedOffset>& judged) {
+  const auto unjudged = absl::c_count_if(judged, [](const CommittedOffset& each) { return each.offset < 0; });
+  if (unjudged == 0 || !HasRouted(routed)) return std::nullopt;
+  return Finding{
+      Severity::kWarning, "create", absl::StrCat("repartition topic ", RepartitionTopic(options)),
+      absl::StrCat("may have been deleted and created again: group ", RoutingGroup(options),
+                   " has routed records of ", options.input, ", and group ", options.process.group,
+                   " has no committed offset of ", unjudged, " of ", judged.size(),
+                   " partitions: then unjudged records are lost, and copies of judged ones pass"),
+      absl::StrCat("nothing, if lethe was started for the first time a moment ago. Else stop every instance, "
+                   "and ",
+                   RouteAgain(options))};
 }
 
 Finding CreationFinding(const DaemonOptions& options, const TopicFacts& input, const absl::Status& may) {

@@ -19,6 +19,12 @@ namespace lethe {
 std::optional<Finding> LostWithTopic(const DaemonOptions& options,
                                      const std::vector<CommittedOffset>& committed);
 
+// A warning if the topic is there, the routers' group has routed records, and the deduplicators' group has no
+// committed offset of some of its partitions: committed offsets are deleted with a topic. The first
+// deduplicators commit where they start within moments.
+std::optional<Finding> LostInTopic(const DaemonOptions& options, const std::vector<CommittedOffset>& routed,
+                                   const std::vector<CommittedOffset>& judged);
+
 // The topic accepts every record of the input: its timestamps have no bounds, since a record may be routed
 // long after it was sent.
 TopicConfig RepartitionConfig(const TopicFacts& input);
