@@ -327,7 +327,7 @@ bool Daemon::AskEnds() {
       stage->unanswered_since = SteadyNow();  // once may be an election
     } else {
       if (stage->unanswered.ok()) {
-        spdlog::warn("the brokers at {} do not answer, and lethe waits for them: {}",
+        spdlog::warn("the brokers at {} do not tell where logs end, and lethe waits for them: {}",
                      options_.process.brokers, std::string(asked.message()));
       }
       stage->unanswered = asked;

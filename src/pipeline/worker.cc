@@ -96,8 +96,8 @@ void Worker::Look() {
   }
   if (ownership_.TakeRejoin()) state_.fatal = source_.Rejoin();
   ownership_.LookForMemory();
-  membership_.LookAtWait();
   input_watch_.Look();
+  if (!input_watch_.AreAllAbsent()) membership_.LookAtWait();
   if (!publisher_.IsDue()) return;
   // A filter of any lane may need the memory of one that this lane keeps.
   ownership_.GiveUpForMemory();

@@ -298,6 +298,13 @@ TEST(CheckTest, ATransactionTimeoutAboveTheBrokersLimitEndsItWithTheReason) {
 }
 
 // What has nowhere to go is held where the group is at work, and nothing is begun so.
+TEST(RunTest, ASessionTimeoutThatTheBrokersRefuseEndsItWithTheReason) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const Finished run = flow.RunToEnd({"--kafka=session.timeout.ms=10", "--kafka=heartbeat.interval.ms=3"});
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(absl::StrContains(run.err, "the brokers refuse session.timeout.ms 10: ")) << run.err;
+}
+
 TEST(CheckTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
   for (const std::string scope : {"--scope=partition", "--scope=topic"}) {
     Flow flow({LETHE_PROGRAM, 1, {}, {}});

@@ -320,7 +320,7 @@ TEST(LimitsTest, ABrokerThatDoesNotAnswerIsNamed) {
     ASSERT_EQ(kill(SharedBroker().pid(), SIGSTOP), 0);
     EXPECT_TRUE(daemon->Await([&] {
       const HttpAnswer ready = daemon->Get("/readyz");
-      return ready.status == 503 && absl::StrContains(ready.body, "have not answered");
+      return ready.status == 503 && absl::StrContains(ready.body, "have not told where logs end");
     })) << daemon->Get("/readyz").body;
   }
   EXPECT_TRUE(daemon->AwaitReady());

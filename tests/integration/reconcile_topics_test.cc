@@ -292,6 +292,11 @@ TEST_F(ReconcileTopicsTest, RecordsInFlightAtTheEdgesAreNotMissing) {
   EXPECT_EQ(Figure(json["here"], "only"), 0);
   EXPECT_EQ(Figure(json["here"], "unsettled"), 1);
   EXPECT_EQ(Figure(json["there"], "only"), 1);
+  Send(here_, {Event("an hour ago", now_ - absl::Hours(1))});
+  const Finished text = RunWith(ServeCommand(), {"--settle", "5m"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_TRUE(absl::StrContains(text.out, "so far; 1 id at an edge of the window is on one side only"))
+      << text.out;
 }
 
 // Nobody knows of a transaction that is open whether its records are there.

@@ -121,6 +121,9 @@ TEST(RulesTest, Rule3AnInputDeletedUnderItIsReported) {
   EXPECT_TRUE(daemon->Await([&] { return daemon->Get("/readyz").status == 503; }));
   EXPECT_TRUE(daemon->AwaitLog(absl::StrCat("input topic ", flow.input(), " was deleted")));
   EXPECT_TRUE(daemon->Await([&] { return absl::StrContains(daemon->Get("/readyz").body, "recreate it"); }));
+  EXPECT_FALSE(absl::StrContains(daemon->Get("/readyz").body, "after a crash"))
+      << daemon->Get("/readyz").body;
+  EXPECT_FALSE(absl::StrContains(daemon->Log(), "after a crash")) << daemon->Log();
   EXPECT_EQ(flow.OutputIds().size(), 300u);
   EXPECT_TRUE(daemon->Stop());
   other.SendIds("c", 50, 200);

@@ -154,6 +154,22 @@ TEST(TopicList, APatternThatCannotBeMetIsRefused) {
   EXPECT_EQ(Lacking(WhyRefused({Entry("a", "x-$1")}), {"a -> x-$1: $1 stands for"}), "");
 }
 
+TEST(TopicList, APatternWithoutAnInputSaysWhatItLeavesOut) {
+  const TopicList list = List({Entry("clicks.web", "a"), Entry("^clicks\\.(.+)$", "unique.clicks.$1"),
+                               Entry("^x\\.(.+)$", "unique.x.$1")});
+  const TopicList::Inputs inputs = list.Match({"clicks.web", "unique.x.1", "other"});
+  ASSERT_EQ(inputs.unmatched.size(), 2u);
+  EXPECT_EQ(inputs.unmatched[0].left_out, Strings({"clicks.web"}));
+  EXPECT_EQ(inputs.unmatched[1].pattern, "^x\\.(.+)$");
+  EXPECT_EQ(inputs.unmatched[1].left_out, Strings({}));
+}
+
+TEST(TopicList, APatternWithADigitOfPerlIsRefused) {
+  EXPECT_EQ(Lacking(WhyRefused({Entry("^clicks-(\\d+)$", "unique.$1")}), {"\\d is the letter d", "[0-9]"}),
+            "");
+  EXPECT_EQ(Lacking(WhyRefused({Entry("^clicks-(\\D+)$", "unique.$1")}), {"[^0-9]"}), "");
+}
+
 TEST(TopicList, MergedInputsAreInputsAndNoneComesTwice) {
   DaemonOptions merged = Entry("west", "all");
   merged.merged = {"west", "east"};

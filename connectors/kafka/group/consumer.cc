@@ -284,6 +284,8 @@ SourceEvent::Problem Consumer::ProblemOf(rd_kafka_resp_err_t code) const {
           rd_kafka_fatal_error(client(), reason, sizeof reason) == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
       return is_fenced ? SourceEvent::Problem::kNameTaken : SourceEvent::Problem::kFatal;
     }
+    case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
+      return SourceEvent::Problem::kFatal;
     default:
       return SourceEvent::Problem::kOther;
   }
@@ -314,6 +316,12 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
     event.why = absl::StrCat(message.rkt == nullptr ? "the consumer" : rd_kafka_topic_name(message.rkt),
                              is_of_partition ? absl::StrCat("-", message.partition) : "", ": ",
                              rd_kafka_message_errstr(&message));
+  }
+  if (message.err == RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT) {
+    absl::StrAppend(&event.why, ": the brokers refuse session.timeout.ms ",
+                    absl::ToInt64Milliseconds(session_timeout_),
+                    ": set it between their group.min.session.timeout.ms (6000 by default) and "
+                    "group.max.session.timeout.ms");
   }
   events_.push_back(std::move(event));
   InputRecord record;

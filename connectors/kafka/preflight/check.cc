@@ -58,8 +58,14 @@ class Checker {
       findings_.push_back({Severity::kError, "topics", absl::StrCat("input topic ", refused.topic),
                            absl::StrCat("is not read: ", refused.why), "", refused.topic});
     }
-    for (const std::string& pattern : inputs->unmatched) {
-      AddShared(Severity::kWarning, "topics", absl::StrCat("pattern ", pattern), "matches no topic",
+    for (const TopicList::Unmatched& each : inputs->unmatched) {
+      std::string what = "matches no topic";
+      if (!each.left_out.empty()) {
+        absl::StrAppend(&what, " but ", each.left_out.front());
+        if (each.left_out.size() > 1) absl::StrAppend(&what, " and ", each.left_out.size() - 1, " others");
+        absl::StrAppend(&what, ", which lethe writes, Kafka keeps for itself, or another entry names");
+      }
+      AddShared(Severity::kWarning, "topics", absl::StrCat("pattern ", each.pattern), std::move(what),
                 "correct it, or create a topic");
     }
     MemoryNeed need;

@@ -16,6 +16,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace lethe {
@@ -29,6 +30,16 @@ constexpr int kMaxValues = 20'000;     // keys, values and aliases, of which eac
 
 absl::Status ErrorAt(absl::string_view name, int line, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(name, ":", line, ": ", what));
+}
+
+// The first line that is indented with a tab, from 1 on; 0: none.
+int LineWithTab(absl::string_view yaml) {
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(yaml, '\n')) {
+    ++number;
+    if (absl::StrContains(line.substr(0, line.find_first_not_of(" \t")), '\t')) return number;
+  }
+  return 0;
 }
 
 int LineOf(const YAML::Mark& mark) { return mark.line + 1; }
@@ -340,6 +351,9 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text)
   } catch (const Refusal& refusal) {
     return ErrorAt(text.name, LineOf(refusal.mark), refusal.msg);
   } catch (const YAML::Exception& error) {
+    if (const int line = LineWithTab(yaml); line > 0) {
+      return ErrorAt(text.name, line, "not YAML: indented with a tab: use spaces");
+    }
     return ErrorAt(text.name, LineOf(error.mark), WithoutQuotes(error.msg));
   }
   return entries;

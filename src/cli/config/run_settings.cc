@@ -116,7 +116,7 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"fpp", "NUMBER", "1e-6", false, "Share of unique events that may be taken for duplicates", "1e-6",
      By<StoreFpp, Daemon<&DaemonOptions::stage>>, "1e-15 to 0.1"},
     {"memory", "SIZE", "1GiB, in a cgroup half of its memory limit", false,
-     "Memory limit for all filters together", "1GiB", By<StoreMemory, Daemon<&DaemonOptions::stage>>,
+     "Memory limit for all filters together", "1GiB", By<StoreDaemonMemory, Daemon<&DaemonOptions::stage>>,
      "64KiB or more"},
     {"engine", kEngines, "compact", false, "Filter engine; exact has the fewest false positives", "exact",
      By<StoreKeptEngine, Daemon<>>},

@@ -264,11 +264,19 @@ absl::Status StoreHorizon(absl::string_view text, StageOptions& stage) {
 }
 
 absl::Status StoreFpp(absl::string_view text, StageOptions& stage) {
+  if (!ParseShare(text).ok()) return BadValue(text, "expected a number from 1e-15 to 0.1, such as 1e-6");
   return StoreChecked(text, ParseShare(text), &StageOptions::target_fpp, stage);
 }
 
 absl::Status StoreMemory(absl::string_view text, StageOptions& stage) {
   return StoreChecked(text, ParseBytes(text), &StageOptions::memory_limit_bytes, stage);
+}
+
+absl::Status StoreDaemonMemory(absl::string_view text, StageOptions& stage) {
+  constexpr int64_t kLeast = 64 << 10;
+  const auto bytes = ParseBytes(text);
+  if (bytes.ok() && *bytes < kLeast) return BadValue(text, "expected a size of 64KiB or more");
+  return StoreMemory(text, stage);
 }
 
 }  // namespace lethe

@@ -246,6 +246,8 @@ bool NeedsSchema(const RecordSpec& spec);
 absl::Status StoreHorizon(absl::string_view text, StageOptions& stage);
 absl::Status StoreFpp(absl::string_view text, StageOptions& stage);
 absl::Status StoreMemory(absl::string_view text, StageOptions& stage);
+// The same for a daemon, whose smallest filter takes 64 KiB.
+absl::Status StoreDaemonMemory(absl::string_view text, StageOptions& stage);
 
 }  // namespace lethe
 

@@ -83,7 +83,13 @@ class Writer {
 
 void Writer::WriteHead() {
   const bool was_equal = text_.here.only == 0 && text_.there.only == 0;
-  out_ << (was_equal           ? style_.Green("Nothing is missing.")
+  const int64_t unsettled = text_.here.unsettled + text_.there.unsettled;
+  out_ << (was_equal && unsettled > 0
+               ? style_.Yellow(absl::StrCat("Nothing is missing so far; ", FormatCount(unsettled),
+                                            unsettled == 1 ? " id at an edge" : " ids at the edges",
+                                            " of the window ", unsettled == 1 ? "is" : "are",
+                                            " on one side only."))
+           : was_equal         ? style_.Green("Nothing is missing.")
            : text_.are_equal() ? style_.Green("Nothing is missing any more.")
                                : style_.Red("The two sides differ."))
        << "\n";

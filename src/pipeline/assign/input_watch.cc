@@ -66,6 +66,8 @@ void InputWatch::Look() {
     }
     if (partitions.ok()) seen.push_back({flow, watched, *partitions, std::move(tasks)});
   }
+  are_all_absent_ = std::all_of(watched_.begin(), watched_.end(),
+                                [](const auto& each) { return each.second.absences > 0; });
   TryDenied();
   LookForOtherTopics(seen);
   for (const Seen& each : seen) NoteGrowth(each);

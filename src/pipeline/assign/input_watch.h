@@ -35,6 +35,8 @@ class InputWatch {
   void NoteRead(int32_t flow) {
     if (!denied_.empty()) EndDenial(flow);
   }
+  // The last look found none of the topics, so the group has nothing to assign.
+  bool AreAllAbsent() const { return are_all_absent_; }
   // Topics that were deleted or may not be read, and what to do.
   std::map<std::string, std::string> Unreadable() const;
 
@@ -80,6 +82,7 @@ class InputWatch {
   const Flows& flows_;
   Ownership& ownership_;
   absl::Time next_look_ = absl::InfinitePast();
+  bool are_all_absent_ = false;
   std::map<int32_t, Watched> watched_;  // by flow
   std::map<int32_t, std::string> denied_;
 };

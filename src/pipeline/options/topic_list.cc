@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -176,6 +178,12 @@ absl::StatusOr<TopicList::Regex> TopicList::Compile(const std::string& pattern) 
                                                    ": its repetitions, such as {3}, multiply to more than ",
                                                    kLongestTopic, ", the length of a name; use * or +"));
   }
+  for (const absl::string_view digits : {"\\d", "\\D"}) {
+    if (!absl::StrContains(pattern, digits)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(pattern, ": ", digits, " is the letter ", digits.substr(1),
+                                                   " in a POSIX extended regular expression: write ",
+                                                   digits == "\\d" ? "[0-9]" : "[^0-9]"));
+  }
   auto regex = std::make_unique<regex_t>();
   if (const int code = regcomp(regex.get(), pattern.c_str(), REG_EXTENDED); code != 0) {
     std::array<char, 256> why = {};
@@ -231,12 +239,13 @@ TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
   Inputs inputs = {.topics = named_, .refused = {}, .unmatched = {}};
   std::set<const Pattern*> matched;
   std::vector<std::string> candidates;
+  std::vector<std::string> left_out;
   for (const std::string& topic : existing) {
     const bool is_named = std::any_of(named_.begin(), named_.end(), [&](const DaemonOptions& options) {
       const std::vector<std::string> named = options.inputs();
       return std::find(named.begin(), named.end(), topic) != named.end();
     });
-    if (!is_named && !IsOwn(topic)) candidates.push_back(topic);
+    (is_named || IsOwn(topic) ? left_out : candidates).push_back(topic);
   }
   std::stable_partition(candidates.begin(), candidates.end(),
                         [&](const std::string& topic) { return present.contains(topic); });
@@ -275,7 +284,10 @@ TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
     }
   }
   for (const Pattern& pattern : patterns_) {
-    if (!matched.contains(&pattern)) inputs.unmatched.push_back(pattern.options.input);
+    if (matched.contains(&pattern)) continue;
+    Unmatched& unmatched = inputs.unmatched.emplace_back(Unmatched{pattern.options.input, {}});
+    absl::c_copy_if(left_out, std::back_inserter(unmatched.left_out),
+                    [&](const std::string& topic) { return Matches(pattern.input, topic); });
   }
   return inputs;
 }

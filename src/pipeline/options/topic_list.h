@@ -39,10 +39,14 @@ class TopicList {
     std::string topic;
     std::string why;  // with what to do
   };
+  struct Unmatched {
+    std::string pattern;
+    std::vector<std::string> left_out;  // topics that it matches, and does not take
+  };
   struct Inputs {
     std::vector<DaemonOptions> topics;
-    std::vector<Refused> refused;        // topics that a pattern matches, and that must not be read
-    std::vector<std::string> unmatched;  // patterns that match no topic
+    std::vector<Refused> refused;      // topics that a pattern matches, and that must not be read
+    std::vector<Unmatched> unmatched;  // patterns that match no other topic
   };
   // The inputs among the topics of the cluster; those with a name in any case. `present` are inputs already:
   // where two do not go together, a new one is refused.

@@ -73,7 +73,7 @@ void AddReasons(const LaneGroup& group, const std::vector<LaneReport>& lanes,
   // Failures first: a restore ends by itself.
   for (TopicProblem& problem : Problems(lanes)) problems.push_back(std::move(problem));
   if (!group.unanswered.ok()) {
-    reasons.push_back(absl::StrCat("the brokers at ", group.brokers, " have not answered for ",
+    reasons.push_back(absl::StrCat("the brokers at ", group.brokers, " have not told where logs end, for ",
                                    WholeSeconds(group.unanswered_for), ": ", group.unanswered.message()));
   }
   std::map<std::string, std::string> gone;  // each lane says so
@@ -83,7 +83,9 @@ void AddReasons(const LaneGroup& group, const std::vector<LaneReport>& lanes,
     const std::string name = absl::StrCat(group.is_routing ? "routing lane " : "lane ", lane.lane);
     // A routed topic that is not there is told by itself.
     const bool has_nothing = group.is_routing && group.topics == 0;
-    if (!lane.member.joined && !has_nothing) reasons.push_back(WaitsForAssignment(name, lane.member));
+    // The group assigns nothing of topics that were deleted.
+    const bool has_none_left = !lane.gone.empty() && static_cast<int32_t>(lane.gone.size()) >= group.topics;
+    if (!lane.member.joined && !has_nothing && !has_none_left) reasons.push_back(WaitsForAssignment(name, lane.member));
     if (!lane.waiting.empty()) reasons.push_back(absl::StrCat(name, ": ", lane.waiting));
     gone.insert(lane.gone.begin(), lane.gone.end());
     for (const PartitionReport& partition : lane.partitions) {
