@@ -33,7 +33,7 @@ class FakeInspector final : public TopicInspector {
 
   std::vector<std::string> names = {"a", "b"};
   absl::Status repartition;
-  std::vector<std::string> looked_for_loss;  // outputs
+  std::vector<std::string> looked_for_loss;     // outputs
   std::map<std::string, absl::Status> answers;  // by input; none: it can be read
 };
 

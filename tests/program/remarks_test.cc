@@ -166,14 +166,18 @@ TEST(ReadinessTest, ALaneSaysWhatItWaitsFor) {
       "lane 1 waits for the group to assign partitions, for 2s so far; after a crash up to 45s "
       "(session.timeout.ms)";
   using Texts = std::vector<std::string>;
+  // The group assigns nothing of topics that are gone.
   EXPECT_EQ(of({.topics = 1, .brokers = "b"}),
-            (Texts{assigned, "lane 1: a broker", restoring,
-                   "a-1 is restoring: 4 offsets to go, up to 9, in some 2s", "c is gone"}));
+            (Texts{"lane 1: a broker", restoring, "a-1 is restoring: 4 offsets to go, up to 9, in some 2s",
+                   "c is gone"}));
+  EXPECT_EQ(of({.topics = 2, .brokers = "b"}),
+            (Texts{assigned, "lane 1: a broker", absl::StrCat(restoring, " (and 1 more partitions)"),
+                   "c is gone"}));
   EXPECT_EQ(of({.is_routing = true,
                 .brokers = "b",
                 .unanswered = absl::UnavailableError("away"),
                 .unanswered_for = absl::Seconds(7)}),
-            (Texts{"the brokers at b have not answered for 7s: away", "routing lane 1: a broker",
+            (Texts{"the brokers at b have not told where logs end, for 7s: away", "routing lane 1: a broker",
                    absl::StrCat(restoring, " (and 1 more partitions)"), "c is gone"}));
 }
 

@@ -85,7 +85,8 @@ void AddReasons(const LaneGroup& group, const std::vector<LaneReport>& lanes,
     const bool has_nothing = group.is_routing && group.topics == 0;
     // The group assigns nothing of topics that were deleted.
     const bool has_none_left = !lane.gone.empty() && static_cast<int32_t>(lane.gone.size()) >= group.topics;
-    if (!lane.member.joined && !has_nothing && !has_none_left) reasons.push_back(WaitsForAssignment(name, lane.member));
+    if (!lane.member.joined && !has_nothing && !has_none_left)
+      reasons.push_back(WaitsForAssignment(name, lane.member));
     if (!lane.waiting.empty()) reasons.push_back(absl::StrCat(name, ": ", lane.waiting));
     gone.insert(lane.gone.begin(), lane.gone.end());
     for (const PartitionReport& partition : lane.partitions) {
