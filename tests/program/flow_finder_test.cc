@@ -57,6 +57,8 @@ class FlowFinderTest : public testing::Test {
                                              if (!options.half.routing)
                                                flows_.Add(std::make_unique<Flow>(options, nullptr));
                                              added_.push_back(options.input);
+                                             if (options.start == Start::kLatest)
+                                               from_end_.push_back(options.input);
                                              return absl::OkStatus();
                                            });
   }
@@ -65,6 +67,7 @@ class FlowFinderTest : public testing::Test {
   FakeInspector cluster_;
   std::unique_ptr<FlowFinder> finder_;
   Inputs added_;
+  Inputs from_end_;
 };
 
 TEST_F(FlowFinderTest, ATopicThatCannotBeReadHoldsUpNoOther) {
@@ -87,6 +90,24 @@ TEST_F(FlowFinderTest, APatternTakesTopicsThatComeLater) {
   cluster_.names.push_back("c-in");
   EXPECT_TRUE(finder_->Look(cluster_).ok());
   EXPECT_EQ(added_, Inputs{"c-in"});
+}
+
+TEST_F(FlowFinderTest, ATopicThatComesLaterIsReadFromItsStart) {
+  DaemonOptions entry = Entry("^(.*)-in$", "$1-out");
+  entry.start = Start::kLatest;
+  DaemonOptions routed = Entry("late", "y");
+  routed.start = Start::kLatest;
+  routed.scope = Scope::kTopic;
+  cluster_.names = {"a-in"};
+  cluster_.answers["late"] = absl::NotFoundError("no late");
+  Find({entry, routed});
+  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  EXPECT_EQ(added_, Inputs{"a-in"});
+  cluster_.names = {"a-in", "b-in", "late"};
+  cluster_.answers.clear();
+  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  EXPECT_EQ(added_, (Inputs{"a-in", RepartitionTopic(routed), "late", "b-in"}));
+  EXPECT_EQ(from_end_, Inputs{"a-in"});
 }
 
 TEST_F(FlowFinderTest, WithoutABrokerNothingIsKnown) {

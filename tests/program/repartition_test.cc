@@ -159,8 +159,10 @@ TEST(Repartition, OfMergedInputsTheNameGoesAlong) {
   options.merged = {"west", "east"};
   options.output = "all";
   options.scope = Scope::kTopic;
+  options.policies.on_unread_deleted = OnUnreadDeleted::kContinue;
   EXPECT_EQ(RepartitionTopic(options), "lethe-all-repartition");
   const DaemonOptions routing = RoutingOptions(options, "east");
+  EXPECT_EQ(routing.policies.on_unread_deleted, OnUnreadDeleted::kContinue) << "the input is the router's";
   EXPECT_EQ(routing.input, "east");
   EXPECT_EQ(routing.output, "lethe-all-repartition");
   const DaemonOptions judging = JudgingOptions(options);

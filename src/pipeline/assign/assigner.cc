@@ -325,8 +325,9 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
                      " were deleted before lethe read them (the log starts at ", log.start, ")");
     if (options_.policies.on_unread_deleted == OnUnreadDeleted::kFail) {
       return fail(absl::StrCat(unread,
-                               ": to skip them, set on_unread_deleted to continue, or reset the group to ",
-                               log.start, " with kafka-consumer-groups.sh --reset-offsets"));
+                               ": to skip them, set on_unread_deleted to continue, or reset group ",
+                               options_.process.group, " to ", log.start,
+                               " with kafka-consumer-groups.sh --reset-offsets"));
     }
     spdlog::warn("{}: skipping them", unread);
     task->SkipDeleted(log.start);

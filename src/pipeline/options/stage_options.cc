@@ -54,7 +54,9 @@ DaemonOptions RoutingOptions(const DaemonOptions& options, const std::string& in
 absl::Duration LeadOf(absl::Duration horizon) { return horizon / 16; }
 
 Policies RoutingPolicies(const Policies& policies) {
-  return {.on_undeliverable = policies.on_undeliverable, .on_unreadable = policies.on_unreadable};
+  return {.on_undeliverable = policies.on_undeliverable,
+          .on_unreadable = policies.on_unreadable,
+          .on_unread_deleted = policies.on_unread_deleted};
 }
 
 DaemonOptions JudgingOptions(const DaemonOptions& options) {

@@ -18,6 +18,7 @@ constexpr int kMostLogged = 10;
 absl::Status FlowFinder::Look(TopicInspector& cluster) {
   const std::vector<std::string> names = cluster.Names();
   if (names.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
+  if (at_start_.empty()) at_start_ = {names.begin(), names.end()};
   std::set<std::string> present;
   for (int32_t flow = 0; flow < flows_.size(); ++flow) {
     const DaemonOptions& options = flows_.at(flow).options;
@@ -66,6 +67,11 @@ std::vector<std::string> FlowFinder::Unrouted(const DaemonOptions& options) cons
   return unrouted;
 }
 
+DaemonOptions FlowFinder::FromItsStart(DaemonOptions options) const {
+  if (!at_start_.contains(options.input)) options.start = Start::kEarliest;
+  return options;
+}
+
 absl::Status FlowFinder::AddTopic(const DaemonOptions& options, TopicInspector& cluster, bool is_judged,
                                   bool is_logged, std::map<std::string, std::string>& missing) {
   std::vector<std::pair<DaemonOptions, Topics>> found;
@@ -82,7 +88,7 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, TopicInspector& 
   }
   // What may fail comes first: nothing is routed to a topic that is not judged.
   if (!is_judged) {
-    DaemonOptions judging = options.scope == Scope::kTopic ? JudgingOptions(options) : options;
+    DaemonOptions judging = options.scope == Scope::kTopic ? JudgingOptions(options) : FromItsStart(options);
     if (absl::Status made = cluster.EnsureTotals(judging); !made.ok()) return made;
     auto topics = cluster.Inspect(judging);
     if (!topics.ok()) return topics.status();
@@ -101,7 +107,7 @@ absl::Status FlowFinder::InspectRouters(const DaemonOptions& options, TopicInspe
                                         std::map<std::string, std::string>& missing) {
   if (absl::Status made = cluster.EnsureRepartition(options); !made.ok()) return made;
   for (const std::string& input : Unrouted(options)) {
-    DaemonOptions routing = RoutingOptions(options, input);
+    DaemonOptions routing = FromItsStart(RoutingOptions(options, input));
     auto topics = cluster.Inspect(routing);
     if (absl::IsNotFound(topics.status())) {
       missing.emplace(input, std::string(topics.status().message()));

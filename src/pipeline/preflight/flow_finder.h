@@ -58,6 +58,8 @@ class FlowFinder {
  private:
   // Those of its inputs that no router reads yet, of `scope: topic`.
   std::vector<std::string> Unrouted(const DaemonOptions& options) const;
+  // The records of a topic that was made since the first look are all new, also for Start::kLatest.
+  DaemonOptions FromItsStart(DaemonOptions options) const;
   // `missing`: why inputs are not read, of which others are.
   absl::Status AddTopic(const DaemonOptions& options, TopicInspector& cluster, bool is_judged, bool is_logged,
                         std::map<std::string, std::string>& missing);
@@ -70,6 +72,7 @@ class FlowFinder {
   const Add add_;
   std::map<std::string, std::string> said_;  // the problems that were logged
   std::set<std::string> routed_;             // inputs
+  std::set<std::string> at_start_;           // topics of the cluster at the first look
   std::set<std::string> warned_of_loss_;     // outputs that were looked at for it
 
   mutable std::mutex mutex_;
