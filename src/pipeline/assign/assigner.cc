@@ -324,8 +324,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
         absl::StrCat(name, ": records ", committed.offset, " to ", log.start - 1,
                      " were deleted before lethe read them (the log starts at ", log.start, ")");
     if (options_.policies.on_unread_deleted == OnUnreadDeleted::kFail) {
-      return fail(absl::StrCat(unread,
-                               ": to skip them, set on_unread_deleted to continue, or reset group ",
+      return fail(absl::StrCat(unread, ": to skip them, set on_unread_deleted to continue, or reset group ",
                                options_.process.group, " to ", log.start,
                                " with kafka-consumer-groups.sh --reset-offsets"));
     }
