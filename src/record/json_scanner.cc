@@ -126,6 +126,38 @@ const char* Describe(simdjson::error_code error) {
   }
 }
 
+// 0 if there is none.
+size_t ControlCharacterInString(absl::string_view text) {
+  bool inside = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') inside = !inside;
+    if (!inside) continue;
+    if (text[i] == '\\') ++i;
+    if (i < text.size() && static_cast<unsigned char>(text[i]) < 0x20) return i;
+  }
+  return 0;
+}
+
+// Where the first character begins that is not UTF-8.
+size_t EndOfUtf8(const char* text, size_t length) {
+  for (size_t begin = 0; begin < length;) {
+    size_t bytes = absl::ascii_isascii(static_cast<unsigned char>(text[begin])) ? 1 : 2;
+    while (bytes > 1 && bytes <= 4 && begin + bytes <= length &&
+           !simdjson::validate_utf8(text + begin, bytes))
+      ++bytes;
+    if (bytes > 4 || begin + bytes > length) return begin;
+    begin += bytes;
+  }
+  return 0;
+}
+
+// The byte of an error of the first stage, which names none.
+size_t Locate(simdjson::error_code error, const char* text, size_t length) {
+  if (error == simdjson::UTF8_ERROR) return EndOfUtf8(text, length);
+  if (error == simdjson::UNESCAPED_CHARS) return ControlCharacterInString({text, length});
+  return 0;
+}
+
 }  // namespace
 
 bool AppendUnescaped(absl::string_view inside, std::string* out) {
@@ -205,7 +237,7 @@ bool JsonScanner::Tokenize(absl::string_view text) {
   const size_t length = text.size() - begin;
   const simdjson::error_code error =
       stage1_->stage1(reinterpret_cast<const uint8_t*>(text_), length, simdjson::stage1_mode::regular);
-  if (error != simdjson::SUCCESS) return Fail(Describe(error), 0);
+  if (error != simdjson::SUCCESS) return Fail(Describe(error), begin + Locate(error, text_, length));
   tokens_ = stage1_->structural_indexes.get();
   token_count_ = stage1_->n_structural_indexes;
   backslash_ = std::memchr(text_, '\\', length) != nullptr;

@@ -278,6 +278,39 @@ TEST(CheckTest, UnreadableCommitMetadataIsAnErrorAndEndsARun) {
   }
 }
 
+TEST(CheckTest, OffsetsThatTheLogDoesNotHaveAreAnErrorAndThoseOfAResetAWarning) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 100);
+  ASSERT_EQ(flow.RunToEnd().exit_code, 0);
+  flow.ResetGroup({{50, ""}});
+  Finished check = flow.RunCommand("check");
+  EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
+  EXPECT_TRUE(Says(check, "has offsets in 1 partitions that another program committed"));
+  flow.ResetGroup({{150, ""}});
+  check = flow.RunCommand("check");
+  EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
+  EXPECT_TRUE(Says(check, absl::StrCat("partition ", flow.input(), "-0 ends at 100, and group ", flow.group(),
+                                       " has committed offset 150")));
+}
+
+TEST(CheckTest, RecordsDeletedBeforeTheyWereRoutedAreAnErrorAndSkippedWhereTheUserSaysSo) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 100);
+  const Args args = {"--scope=topic", "--horizon=1h"};
+  ASSERT_EQ(flow.RunToEnd(args).exit_code, 0);
+  flow.SendIds("b", 1, 100);
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 150).ok());
+  const Finished check = flow.RunCommand("check", args);
+  EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
+  EXPECT_TRUE(
+      Says(check, absl::StrCat("partition ", flow.input(), "-0 begins at offset 150, and group ",
+                               flow.group(), "-repartition has not read the records from offset 100")));
+  const Args skip = args + Args{"--on-unread-deleted=continue"};
+  EXPECT_TRUE(Says(flow.RunCommand("check", skip), "warning  unread records "));
+  EXPECT_EQ(flow.RunToEnd(skip).exit_code, 0);
+  EXPECT_EQ(flow.OutputIds().size(), 150u);
+}
+
 // No producer will ever be allowed that, so it is no use to make another.
 TEST(CheckTest, ATransactionTimeoutAboveTheBrokersLimitEndsItWithTheReason) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});

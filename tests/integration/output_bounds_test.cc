@@ -77,6 +77,21 @@ TEST(OutputBoundsTest, Rule4ARecordLargerThanTheOutputsSegmentIsUndeliverable) {
   EXPECT_EQ(flow.Output().size(), records.size() - 1);
 }
 
+TEST(OutputBoundsTest, Rule4ARecordWithoutAKeyIsUndeliverableToACompactedTopic) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {{"cleanup.policy", "compact"}}});
+  std::vector<Record> records = {WithId("a"), WithId("b")};
+  records[0].key = "k";
+  records[1].key.reset();
+  flow.Send(records);
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(AwaitJudged(*daemon, records.size())) << daemon->Log();
+  EXPECT_EQ(Verdicts(*daemon, "undeliverable"), 1);
+  EXPECT_TRUE(daemon->AwaitLog("perhaps because it has no key, and the topic is compacted; dropped"));
+  EXPECT_TRUE(daemon->AwaitLog("it refuses records without a key, and compaction deletes earlier events"));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.OutputIds(), std::vector<std::string>{"a"});
+}
+
 // One record in a hundred has a timestamp that the output refuses. They are found together, and later ones
 // are known by the topic's settings: few transactions are aborted, however many there are. Nothing else is
 // lost by it: a copy of a refused record with a good timestamp is the first of its id that goes out.

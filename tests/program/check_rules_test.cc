@@ -20,9 +20,11 @@
 #include "connectors/kafka/preflight/check.h"
 #include "src/cli/commands/check_command.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/group_rules.h"
 #include "src/pipeline/preflight/log_rules.h"
 #include "src/pipeline/preflight/memory_rules.h"
 #include "src/pipeline/preflight/topic_rules.h"
+#include "src/pipeline/restore/commit_metadata.h"
 #include "tests/support/fake_schemas.h"
 
 namespace lethe {
@@ -79,7 +81,13 @@ TEST(TopicRules, WhatFitsIsFine) {
   EXPECT_EQ(WrongTopics(Topic("in"), Topic("out"), &counter), "");
   EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "-1"}}), Topic("out")), "");
   EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "86400000"}}), Topic("out")), "");
-  EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"cleanup.policy", "compact"}})), "");
+}
+
+TEST(TopicRules, ACompactedOutputIsWarnedOf) {
+  for (const std::string policy : {"compact", "compact,delete"}) {
+    EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"cleanup.policy", policy}})),
+              "warning cleanup.policy;");
+  }
 }
 
 TEST(TopicRules, AnInputOfLargeGzipBatchesMayTakeALotOfMemory) {
@@ -366,26 +374,54 @@ TEST(TopicRules, TheRulesForRecordsAreReadFromTheSettings) {
   EXPECT_TRUE(by_broker.needs_key);
 }
 
-TEST(LogRules, RecordsThatWereDeletedUnreadAreAnError) {
+std::string MetadataText() {
+  CommitMetadata metadata;
+  metadata.origin = {0, 4};
+  return metadata.ToString();
+}
+
+TEST(OffsetRules, RecordsThatWereDeletedUnreadAreAnError) {
   LogSample sample = Sample();
-  sample.partitions[0].unread_from = 5;
-  DaemonOptions options;
-  const auto worst = [&] {
-    Finding::Severity severity = Finding::Severity::kOk;
-    int found = 0;
-    for (const Finding& finding : ApplyLogRules(options, Topic("in"), sample, absl::Now())) {
-      if (finding.check != "unread records") continue;
-      severity = finding.severity;
-      ++found;
-    }
-    EXPECT_LE(found, 1);
-    return severity;
+  sample.partitions[1].start = 7;
+  DaemonOptions options = Options();
+  const std::vector<CommittedOffset> committed = {{}, {5, MetadataText()}, {9, MetadataText()}};
+  const auto wrong = [&](const DaemonOptions& stage) {
+    return Wrong(ApplyOffsetRules(stage, committed, sample));
   };
-  EXPECT_EQ(worst(), Finding::Severity::kError);
+  EXPECT_EQ(wrong(options), "error unread records;");
+  EXPECT_EQ(wrong(RoutingOptions(options, "in")), "error unread records;");
   options.policies.on_unread_deleted = OnUnreadDeleted::kContinue;
-  EXPECT_EQ(worst(), Finding::Severity::kWarning);
-  sample.partitions[0].unread_from = -1;
-  EXPECT_EQ(worst(), Finding::Severity::kOk);
+  EXPECT_EQ(wrong(options), "warning unread records;");
+  EXPECT_EQ(wrong(RoutingOptions(options, "in")), "warning unread records;");
+  sample.partitions[1].start = 5;
+  EXPECT_EQ(wrong(options), "");
+}
+
+TEST(OffsetRules, AnOffsetBeyondTheEndIsAnError) {
+  LogSample sample = Sample();
+  std::vector<CommittedOffset> committed = {{1'000'000, MetadataText()}, {}};
+  EXPECT_EQ(Wrong(ApplyOffsetRules(Options(), committed, sample)), "");
+  for (const std::string& metadata : {MetadataText(), std::string()}) {
+    committed[0] = {1'000'001, metadata};
+    const std::vector<Finding> findings = ApplyOffsetRules(Options(), committed, sample);
+    EXPECT_EQ(Wrong(findings), "error group;");
+    EXPECT_TRUE(absl::StrContains(findings[0].Text(), "ends at 1000000, and group")) << findings[0].Text();
+    EXPECT_EQ(Wrong(ApplyRestartRules(Options(), committed, absl::Now(), sample)), "");
+    EXPECT_FALSE(sample.partitions[0].is_planned) << "it does not start";
+  }
+}
+
+TEST(OffsetRules, OffsetsOfAnotherProgramAreAWarning) {
+  const LogSample sample = Sample();
+  const std::vector<CommittedOffset> committed = {{3, MetadataText()}, {5, ""}, {9, "by hand"}};
+  const std::vector<Finding> findings = ApplyOffsetRules(Options(), committed, sample);
+  EXPECT_EQ(Wrong(findings), "warning group;");
+  EXPECT_TRUE(
+      absl::StrContains(findings[0].what, "has offsets in 2 partitions that another program committed"))
+      << findings[0].what;
+  EXPECT_TRUE(absl::StrContains(findings[0].what, "(in-1 at 5)")) << findings[0].what;
+  EXPECT_EQ(Wrong(ApplyOffsetRules(RoutingOptions(Options(), "in"), committed, sample)), "")
+      << "routers remember no ids";
 }
 
 TEST(LogRules, ReachAndSizeCountTheLag) {

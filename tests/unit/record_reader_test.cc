@@ -231,6 +231,13 @@ TEST(RecordReaderTest, BrokenAnywhereIsMalformed) {
   }
   EXPECT_EQ(IdOfValue("json:/id", R"({"id":"a","b":01})"),
             "malformed: the value is not JSON: a number is wrong, at byte 14");
+  EXPECT_EQ(IdOfValue("json:/id", "{\"a\\\"\":\n\"\xC3\xA9\tb\"}"),
+            "malformed: the value is not JSON: a string has a control character in it, at byte 11");
+  for (const char* wrong : {"\xFF", "\xC3", "\xE2\x82", "\xED\xA0\x80", "\xF4\x90\x80\x80"}) {
+    EXPECT_EQ(
+        IdOfValue("json:/id", absl::StrCat("{\"id\":\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", wrong, "\"}")),
+        "malformed: the value is not JSON: it is not UTF-8, at byte 16");
+  }
   // Malformed goes before missing.
   EXPECT_TRUE(Says(IdOf("key+json:/id", {.value = "{"}), "malformed"));
 }

@@ -21,6 +21,13 @@ bool IsRefusal(rd_kafka_resp_err_t code) {
          code == RD_KAFKA_RESP_ERR_INVALID_RECORD || code == RD_KAFKA_RESP_ERR_INVALID_MSG;
 }
 
+std::string WhyRefused(rd_kafka_resp_err_t code, bool has_key) {
+  if (code != RD_KAFKA_RESP_ERR_INVALID_RECORD) return rd_kafka_err2str(code);
+  return absl::StrCat(
+      rd_kafka_err2str(code), ": perhaps ",
+      has_key ? "its timestamp is out of bounds" : "because it has no key, and the topic is compacted");
+}
+
 // Records of this topic fail, whatever they are.
 bool IsOfTopic(rd_kafka_resp_err_t code) {
   return code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
@@ -86,7 +93,7 @@ void SentRecords::OnFailure(const rd_kafka_message_t& message) {
   const Sent* sent = number < sent_.size() ? &sent_[number] : nullptr;
   // A refusal counts; records that are purged because of it do not.
   if (IsRefusal(code)) {
-    if (sent != nullptr) Refuse(*sent, code, rd_kafka_err2str(code));
+    if (sent != nullptr) Refuse(*sent, code, WhyRefused(code, sent->has_key));
   } else if (static_cast<int>(code) == kBatchHasInvalidRecord) {
     report_.refusals_are_named = true;
   } else {

@@ -105,6 +105,7 @@ class Checker {
     topics_ = {};
     has_begun_ = false;
     committed_.clear();
+    routed_.clear();
     lags_.clear();
     rate_ = 0;
     if (!LookAtTopics()) return;
@@ -216,9 +217,10 @@ class Checker {
   // Routers have a group of their own, and deduplicators read their topic.
   void LookAtBothStages() {
     const int32_t input_partitions = topics_.input.partitions;
+    const auto routed = AskCommitted(RoutingOptions(options_, options_.input), input_partitions);
+    if (routed.ok()) routed_ = *routed;
     if (topics_.repartition) {
       const int32_t partitions = topics_.repartition->partitions;
-      const auto routed = AskCommitted(RoutingOptions(options_, options_.input), input_partitions);
       auto lost = routed.ok() ? LostInTopic(options_, *routed, committed_) : std::nullopt;
       if (lost) findings_.push_back(*std::move(lost));
       LookAtStage(RoutingOptions(options_, options_.input), input_partitions, partitions);
@@ -232,7 +234,6 @@ class Checker {
         return status;
       return true;
     });
-    const auto routed = AskCommitted(RoutingOptions(options_, options_.input), input_partitions);
     auto lost = routed.ok() ? LostWithTopic(options_, *routed) : std::nullopt;
     findings_.push_back(lost ? *std::move(lost) : CreationFinding(options_, topics_.input, may.status()));
     LookAtStage(RoutingOptions(options_, options_.input), input_partitions, input_partitions);
@@ -465,6 +466,7 @@ class Checker {
     }
     Add(Severity::kOk, "read", where, "may be read");
     const absl::Time now = absl::Now();
+    LookAtOffsets(*sample);
     if (options_.scope == Scope::kPartition) {
       for (size_t i = 0; i < std::min(lags_.size(), sample->partitions.size()); ++i) {
         sample->partitions[i].lag = lags_[i];
@@ -478,6 +480,14 @@ class Checker {
     }
   }
 
+  // Those of the group that reads the sampled log.
+  void LookAtOffsets(const LogSample& sample) {
+    const bool is_routed = options_.scope == Scope::kTopic;
+    const DaemonOptions stage = is_routed ? RoutingOptions(options_, options_.input) : options_;
+    absl::c_move(ApplyOffsetRules(stage, is_routed ? routed_ : committed_, sample),
+                 std::back_inserter(findings_));
+  }
+
   DaemonOptions options_;  // of the topic at hand
   std::vector<Finding> shared_;
   std::vector<Finding> findings_;
@@ -487,6 +497,7 @@ class Checker {
   AllTopics topics_;
   bool has_begun_ = false;                  // the group that judges
   std::vector<CommittedOffset> committed_;  // of that group; empty if it is not known
+  std::vector<CommittedOffset> routed_;     // of the routers' group, likewise
   std::vector<absl::Duration> lags_;  // by partition of the topic that is judged; empty if they are not known
   double rate_ = 0;                   // records a second in the last hour
 };

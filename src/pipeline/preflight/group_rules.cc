@@ -1,10 +1,46 @@
 #include "src/pipeline/preflight/group_rules.h"
 
+#include <algorithm>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/restore/commit_metadata.h"
 
 namespace lethe {
+namespace {
+
+using Severity = Finding::Severity;
+
+Finding Unread(const DaemonOptions& options, const std::string& where, int64_t committed, int64_t start) {
+  const bool stops = options.policies.on_unread_deleted == OnUnreadDeleted::kFail;
+  return {stops ? Severity::kError : Severity::kWarning, "unread records", where,
+          absl::StrCat("begins at offset ", start, ", and group ", options.process.group,
+                       " has not read the records from offset ", committed,
+                       " on: ", stops ? "the partition does not start (on_unread_deleted)" : "they are lost"),
+          stops ? "to skip them, set on_unread_deleted to continue; raise retention.ms and retention.bytes"
+                : "raise retention.ms and retention.bytes"};
+}
+
+Finding BeyondTheEnd(const DaemonOptions& options, const std::string& where, int64_t committed, int64_t end) {
+  return {Severity::kError, "group", where,
+          absl::StrCat("ends at ", end, ", and group ", options.process.group, " has committed offset ",
+                       committed, ": the partition does not start"),
+          "the topic was truncated or recreated. Reset the group's offsets with kafka-consumer-groups.sh "
+          "--reset-offsets: --to-latest reads only records sent from now on; --to-earliest reads the whole "
+          "log with an empty filter, and writes all of it to the output again"};
+}
+
+Finding WithoutFilter(const DaemonOptions& options, size_t partition, int64_t committed, int count) {
+  return {
+      Severity::kWarning, "group", absl::StrCat("group ", options.process.group),
+      absl::StrCat("has offsets in ", count, " partitions that another program committed, as a reset does (",
+                   options.input, "-", partition, " at ", committed,
+                   "): lethe starts there with an empty filter, and copies of earlier records pass"),
+      "nothing, if the reset was meant"};
+}
+
+}  // namespace
 
 Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem) {
   return {Finding::Severity::kError, "group", absl::StrCat("group ", options.process.group),
@@ -21,6 +57,32 @@ Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fin
   const auto with = absl::c_count_if(committed, [](const auto& each) { return each.offset >= 0; });
   return {Finding::Severity::kOk, "group", absl::StrCat("group ", options.process.group),
           absl::StrCat("has committed offsets for ", with, " of ", committed.size(), " partitions"), ""};
+}
+
+std::vector<Finding> ApplyOffsetRules(const DaemonOptions& options,
+                                      const std::vector<CommittedOffset>& committed,
+                                      const LogSample& sample) {
+  std::vector<Finding> findings;
+  int without_filter = 0;
+  size_t example = 0;
+  for (size_t i = 0; i < std::min(committed.size(), sample.partitions.size()); ++i) {
+    const int64_t next = committed[i].offset;
+    if (next < 0) continue;
+    const LogSample::Partition& log = sample.partitions[i];
+    const std::string where = absl::StrCat("partition ", options.input, "-", i);
+    if (log.start > next) findings.push_back(Unread(options, where, next, log.start));
+    if (log.end < next) {
+      findings.push_back(BeyondTheEnd(options, where, next, log.end));
+      continue;
+    }
+    // Routers remember no ids.
+    const bool has_none = absl::IsNotFound(CommitMetadata::Parse(committed[i].metadata).status());
+    if (has_none && !options.half.routing && ++without_filter == 1) example = i;
+  }
+  if (without_filter > 0) {
+    findings.push_back(WithoutFilter(options, example, committed[example].offset, without_filter));
+  }
+  return findings;
 }
 
 }  // namespace lethe

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/preflight/finding.h"
+#include "src/pipeline/preflight/log_sample.h"
 #include "src/pipeline/task/cluster.h"
 
 namespace lethe {
@@ -15,6 +16,11 @@ namespace lethe {
 // What the group has committed of the input, by partition.
 Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fingerprint,
                          const std::vector<CommittedOffset>& committed);
+
+// Where the group would start in the log of its input: what is lost or passes, and what stops a partition, as
+// `lethe run` finds it.
+std::vector<Finding> ApplyOffsetRules(const DaemonOptions& options,
+                                      const std::vector<CommittedOffset>& committed, const LogSample& sample);
 
 // Because of a problem whose message ends with the remedy.
 Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem);

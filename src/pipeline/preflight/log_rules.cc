@@ -33,7 +33,6 @@ class LogRules {
       : options_(options), input_(input), sample_(sample), now_(now) {}
 
   std::vector<Finding> Apply() && {
-    Unread();
     if (sample_.records == 0) {
       Add(Severity::kOk, "sample", "has no records yet: keys, ids, rate and clock cannot be looked at", "");
       return std::move(findings_);
@@ -206,20 +205,6 @@ class LogRules {
         "set the clocks by NTP; many records ahead of the clock shorten the horizon of others");
   }
 
-  // As a start finds it (assignment.cc).
-  void Unread() {
-    for (const LogSample::Partition& partition : sample_.partitions) {
-      if (partition.unread_from < 0) continue;
-      const bool stops = options_.policies.on_unread_deleted == OnUnreadDeleted::kFail;
-      Add(stops ? Severity::kError : Severity::kWarning, "unread records",
-          absl::StrCat("begins at offset ", partition.start, " in partition ", partition.partition,
-                       ", and lethe has not read the records from offset ", partition.unread_from,
-                       " on: ", stops ? "the partition does not start (on_unread_deleted)" : "they are lost"),
-          stops ? "to skip them, set on_unread_deleted to continue; raise retention.ms and retention.bytes"
-                : "raise retention.ms and retention.bytes");
-    }
-  }
-
   // Whether the log still has what a restart needs, whatever deleted it.
   void Reach() {
     for (const LogSample::Partition& partition : sample_.partitions) {
@@ -292,14 +277,12 @@ std::vector<Finding> ApplyRestartRules(const DaemonOptions& options,
   int planned = 0;
   for (size_t i = 0; i < std::min(committed.size(), sample.partitions.size()); ++i) {
     LogSample::Partition& partition = sample.partitions[i];
-    if (committed[i].offset >= 0 && partition.start > committed[i].offset) {
-      partition.unread_from = committed[i].offset;
-    }
     const auto metadata = CommitMetadata::Parse(committed[i].metadata);
-    if (!metadata.ok() || partition.start > committed[i].offset) continue;
+    const int64_t next = committed[i].offset;
+    if (!metadata.ok() || partition.start > next || partition.end < next) continue;
     RestoreFacts facts;
     facts.metadata = *metadata;
-    facts.committed = committed[i].offset;
+    facts.committed = next;
     facts.log_start = partition.start;
     facts.horizon = options.stage.horizon;
     facts.times = LogTimesOf(partition.first_record, now - partition.lag, now);

@@ -18,7 +18,7 @@ std::vector<Finding> ApplyLogRules(const DaemonOptions& options, const TopicFact
                                    const LogSample& sample, absl::Time now);
 
 // What a restart would read of each partition with a commit, as `lethe run` plans it. Before ApplyLogRules():
-// sets what the sample says of unread and planned partitions.
+// sets what the sample says of planned partitions.
 std::vector<Finding> ApplyRestartRules(const DaemonOptions& options,
                                        const std::vector<CommittedOffset>& committed, absl::Time now,
                                        LogSample& sample);

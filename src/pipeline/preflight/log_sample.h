@@ -44,8 +44,7 @@ struct LogSample {
     double rate = 0;  // records a second, over kRateOver; 0 if the log is too young to tell
     // The age of the next record to judge; zero if there is none, or the group is not known.
     absl::Duration lag = absl::ZeroDuration();
-    int64_t unread_from = -1;  // retention has deleted the records from here to `start` unread; -1: none
-    bool is_planned = false;   // what a restart reads of it is known from the group's commit
+    bool is_planned = false;  // what a restart reads of it is known from the group's commit
 
     // `since`: the offset of its first record at or after `now` - kRateOver.
     void SetRate(int64_t since, absl::Time now);

@@ -46,6 +46,15 @@ class Rules {
           Severity::kError, why, "use a topic with cleanup.policy=delete");
   }
 
+  // Some want a compacted output.
+  void KeepsEvents() {
+    const std::string policy = topic_.Value("cleanup.policy");
+    Check(!absl::StrContains(policy, "compact"), "cleanup.policy",
+          absl::StrCat("has cleanup.policy=", policy), Severity::kWarning,
+          "it refuses records without a key, and compaction deletes earlier events of each key",
+          Alter("cleanup.policy=delete"));
+  }
+
   void HasMemory(const DaemonOptions& options) {
     const int64_t least = LeastMemory(options, topic_.partitions);
     if (options.stage.memory_limit_bytes >= least) return;
@@ -235,6 +244,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   };
   if (!options.half.routing && !has_places(topics.output)) output_rules.HasPartitionsFor(origin.partitions);
   if (output_rules.IsDescribed()) {
+    output_rules.KeepsEvents();
     output_rules.KeepsTimes();
     if (!origin.config.empty()) output_rules.TakesRecordsOf(origin);
   }
