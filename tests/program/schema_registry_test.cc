@@ -201,8 +201,10 @@ TEST(SchemaRegistryTest, ForgedIdsShareOnePatience) {
   const size_t first = registry.requests();
   constexpr int kForged = 300;
   for (int id = 2; id < 2 + kForged; ++id) ASSERT_EQ(Await(source, id).state, State::kUnknown);
-  // Of these the first few are asked for again.
-  EXPECT_LT(registry.requests() - first, kForged + 100u);
+  // With a patience of its own each would be asked for as often as the first. Patience comes back with time,
+  // so some are asked for again, on a slow machine more.
+  ASSERT_GT(first, 4u);
+  EXPECT_LT(registry.requests() - first, 2u * kForged);
   EXPECT_GT(absl::Now() - begin, absl::Milliseconds(2000))
       << "the registry is asked 100 times a second at most";
 }
