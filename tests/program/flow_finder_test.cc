@@ -124,7 +124,7 @@ TEST_F(FlowFinderTest, MergedInputsAreRoutedAsTheyCome) {
   merged.merged = {"a", "b"};
   Find({merged});
   const std::string judged = RepartitionTopic(merged);
-  cluster_.repartition = absl::UnavailableError("was made a moment ago");
+  cluster_.repartition = absl::UnavailableError("was created a moment ago");
   EXPECT_TRUE(finder_->Look(cluster_).ok());
   EXPECT_EQ(added_, Inputs());
   cluster_.repartition = absl::OkStatus();

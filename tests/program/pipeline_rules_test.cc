@@ -470,12 +470,17 @@ TEST_F(PipelineRulesTest, Rule16ARecordThatIsJudgedAgainIsCountedOnce) {
   EXPECT_TRUE(deltas == "a+1 b+1 " || deltas == "b+1 a+1 ") << deltas;
 }
 
-TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
+CounterOptions CounterOfTotals() {
   CounterOptions counter;
   counter.name = "sums";
   counter.output = "sums";
   counter.mode = CounterMode::kTotal;
   counter.spec.key = *Field::Parse("key");
+  return counter;
+}
+
+TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
+  const CounterOptions counter = CounterOfTotals();
   options_.counters = {counter};
   const auto run = [&](const std::string& id) {
     cluster_.Append(0, {"k", absl::StrCat(R"({"id":")", id, R"("})"), 1'700'000'000'000});
@@ -496,11 +501,7 @@ TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
 }
 
 TEST_F(PipelineRulesTest, Rule16TotalsThatAreGoneAtARestartStopThePartition) {
-  CounterOptions counter;
-  counter.name = "sums";
-  counter.output = "sums";
-  counter.mode = CounterMode::kTotal;
-  counter.spec.key = *Field::Parse("key");
+  const CounterOptions counter = CounterOfTotals();
   options_.counters = {counter};
   int id = 0;
   const auto run = [&](const std::string& key) {
@@ -516,7 +517,6 @@ TEST_F(PipelineRulesTest, Rule16TotalsThatAreGoneAtARestartStopThePartition) {
   using Totals = CounterSums::Sums;
   EXPECT_EQ(run("k"), std::pair(Phase::kActive, Totals{{"k", 1}}));
   EXPECT_EQ(run("other"), std::pair(Phase::kActive, Totals{{"k", 1}, {"other", 1}}));
-  const std::vector<FakeCluster::Written> output = cluster_.output;
 
   // Some may have been deleted on purpose: the others go on.
   std::erase_if(cluster_.output, [](const FakeCluster::Written& each) {
@@ -540,11 +540,7 @@ TEST_F(PipelineRulesTest, Rule16TotalsThatAreGoneAtARestartStopThePartition) {
 }
 
 TEST_F(PipelineRulesTest, Rule16ATopicOfTotalsThatWasDeletedGetsAllOfThemAgain) {
-  CounterOptions counter;
-  counter.name = "sums";
-  counter.output = "sums";
-  counter.mode = CounterMode::kTotal;
-  counter.spec.key = *Field::Parse("key");
+  const CounterOptions counter = CounterOfTotals();
   options_.counters = {counter};
   Send({"a"}, 0);
   Send({"b"}, 0);

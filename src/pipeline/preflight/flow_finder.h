@@ -58,7 +58,7 @@ class FlowFinder {
  private:
   // Those of its inputs that no router reads yet, of `scope: topic`.
   std::vector<std::string> Unrouted(const DaemonOptions& options) const;
-  // The records of a topic that was made since the first look are all new, also for Start::kLatest.
+  // The records of a topic that was created since the first look are all new, also for Start::kLatest.
   DaemonOptions FromItsStart(DaemonOptions options) const;
   // `missing`: why inputs are not read, of which others are.
   absl::Status AddTopic(const DaemonOptions& options, TopicInspector& cluster, bool is_judged, bool is_logged,

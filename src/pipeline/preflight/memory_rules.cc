@@ -16,6 +16,7 @@ using Severity = Finding::Severity;
 
 // Fewer records per second say nothing about the load to plan for.
 constexpr double kLeastRate = 0.1;
+
 std::string LoadText(double rate) {
   return absl::StrFormat("has %.4g records a second in the last hour, for which the plan is ", rate);
 }
