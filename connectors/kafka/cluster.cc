@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_totals.h"
+#include "connectors/kafka/group/broker_client.h"
 #include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/preflight/log_sample.h"
 #include "connectors/kafka/topics/topic_id.h"
-#include "connectors/kafka/topics/topics.h"
 
 namespace lethe::kafka {
 namespace {
@@ -52,10 +52,9 @@ ByTopic<Cluster::Logs> BrokerCluster::AskLogs(const std::map<std::string, std::v
 
 absl::StatusOr<std::vector<absl::Time>> BrokerCluster::AskTimes(const std::vector<LogPlace>& places) {
   // Another client, since the worker's own is in the middle of its assignment.
-  ClientErrors errors;
-  auto client = MakeAskingClient(options_, errors);
+  const auto client = BrokerClient::Make(options_, IsolationOf(options_));
   if (!client.ok()) return client.status();
-  return kafka::AskTimes(client->get(), places);
+  return kafka::AskTimes((*client)->client(), places);
 }
 
 ByTopic<int32_t> BrokerCluster::CountPartitions(const std::vector<std::string>& topics) {

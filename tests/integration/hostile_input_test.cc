@@ -18,7 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/daemon.h"
+#include "connectors/kafka/connector.h"
+#include "src/pipeline/daemon/daemon.h"
 #include "src/pipeline/report/remarks.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
@@ -41,7 +42,7 @@ class ImpatientDaemon {
     options.stage.memory_limit_bytes = 1 << 20;
     options.process.stall_patience = absl::Seconds(1);
     options.process.properties = std::move(properties);
-    daemon_ = kafka::Daemon::Create(options).value();
+    daemon_ = Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options).value();
     thread_ = std::thread([this] { status_ = daemon_->Run(); });
   }
   ~ImpatientDaemon() {
@@ -59,7 +60,7 @@ class ImpatientDaemon {
   }
 
  private:
-  std::unique_ptr<kafka::Daemon> daemon_;
+  std::unique_ptr<Daemon> daemon_;
   absl::Status status_;
   std::thread thread_;
 };

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "connectors/kafka/cluster.h"
+#include "connectors/kafka/group/broker_client.h"
 #include "connectors/kafka/group/consumer.h"
-#include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/output/output.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/rebalances_suite.h"
@@ -190,7 +190,8 @@ class GroupOnBroker {
   void Expel() {
     EXPECT_TRUE(WaitUntil(
         [&] {
-          const auto members = kafka::AskGroupMembers(options_);
+          const auto brokers = kafka::BrokerClient::Make(options_, Isolation::kReadCommitted);
+          const auto members = (*brokers)->AskMembers();
           return members.ok() && members->empty();
         },
         absl::Minutes(1)));

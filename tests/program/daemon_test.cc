@@ -1,5 +1,5 @@
 // The daemon without a broker: what it says before it asks for one.
-#include "connectors/kafka/daemon.h"
+#include "src/pipeline/daemon/daemon.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,8 +12,9 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "connectors/kafka/connector.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 TEST(DaemonTest, AnEngineThatPromisesLessIsRefused) {
@@ -24,7 +25,7 @@ TEST(DaemonTest, AnEngineThatPromisesLessIsRefused) {
   options.process.group = "daemon-test";
   for (const Reference engine : {Reference::kBloom, Reference::kRecycled, Reference::kOpposite}) {
     options.reference = engine;
-    EXPECT_EQ(Daemon::Create(options).status(),
+    EXPECT_EQ(Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options).status(),
               absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(engine),
                                                       " is for comparisons: ", BrokenPromise(engine),
                                                       "; use compact, exact or published")));
@@ -33,7 +34,8 @@ TEST(DaemonTest, AnEngineThatPromisesLessIsRefused) {
        {AnyEngine(Reference::kPublished), AnyEngine(Engine::kExact), AnyEngine(Engine::kCompact)}) {
     options.stage.engine = engine.own;
     options.reference = engine.reference;
-    EXPECT_TRUE(Daemon::Create(options).ok()) << EngineName(engine);
+    EXPECT_TRUE(Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options).ok())
+        << EngineName(engine);
   }
 }
 
@@ -44,7 +46,7 @@ absl::Status RunAs(const std::string& instance) {
   options.input = options.output = "events";
   options.process.group = "daemon-test";
   options.process.instance = instance;
-  auto daemon = Daemon::Create(options);
+  auto daemon = Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options);
   return daemon.ok() ? (*daemon)->Run() : daemon.status();
 }
 
@@ -105,4 +107,4 @@ TEST(DaemonTest, AnotherUserCannotTakeAnInstancesName) {
 }
 
 }  // namespace
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -10,32 +10,10 @@
 #include <vector>
 
 #include "src/pipeline/options/stage_options.h"
+#include "tests/support/fake_brokers.h"
 
 namespace lethe {
 namespace {
-
-class FakeInspector final : public TopicInspector {
- public:
-  std::vector<std::string> Names() override { return names; }
-  absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string&) override {
-    return std::vector<CommittedOffset>(1);
-  }
-  absl::Status EnsureTotals(const DaemonOptions&) override { return absl::OkStatus(); }
-  absl::Status EnsureRepartition(const DaemonOptions&) override { return repartition; }
-  void WarnOfLoss(const DaemonOptions& options) override { looked_for_loss.push_back(options.output); }
-  absl::StatusOr<Topics> Inspect(const DaemonOptions& options) override {
-    const auto refused = answers.find(options.input);
-    if (refused != answers.end()) return refused->second;
-    Topics topics;
-    topics.partitions = 1;
-    return topics;
-  }
-
-  std::vector<std::string> names = {"a", "b"};
-  absl::Status repartition;
-  std::vector<std::string> looked_for_loss;     // outputs
-  std::map<std::string, absl::Status> answers;  // by input; none: it can be read
-};
 
 using Inputs = std::vector<std::string>;
 
@@ -52,7 +30,7 @@ class FlowFinderTest : public testing::Test {
   void Find(std::vector<DaemonOptions> entries) {
     auto list = TopicList::Create(std::move(entries));
     ASSERT_TRUE(list.ok()) << list.status();
-    finder_ = std::make_unique<FlowFinder>(*std::move(list), flows_,
+    finder_ = std::make_unique<FlowFinder>(*std::move(list), flows_, MakerOf(topics_),
                                            [this](const DaemonOptions& options, Topics, bool) {
                                              if (!options.half.routing)
                                                flows_.Add(std::make_unique<Flow>(options, nullptr));
@@ -63,8 +41,19 @@ class FlowFinderTest : public testing::Test {
                                            });
   }
 
+  absl::Status Look() {
+    FakeBrokers brokers(topics_, "g");
+    return finder_->Look(brokers);
+  }
+
+  Inputs Unread() const {
+    Inputs unread;
+    for (const auto& [topic, why] : finder_->Problems()) unread.push_back(topic);
+    return unread;
+  }
+
   Flows flows_;
-  FakeInspector cluster_;
+  FakeTopics topics_ = {.by_name = {{"a", {}}, {"b", {}}, {"x", {}}, {"y", {}}}};
   std::unique_ptr<FlowFinder> finder_;
   Inputs added_;
   Inputs from_end_;
@@ -72,23 +61,24 @@ class FlowFinderTest : public testing::Test {
 
 TEST_F(FlowFinderTest, ATopicThatCannotBeReadHoldsUpNoOther) {
   Find({Entry("a", "x"), Entry("b", "y")});
-  cluster_.answers["a"] = absl::NotFoundError("no x");
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  topics_.by_name.erase("x");
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, Inputs{"b"});
-  EXPECT_EQ(finder_->Problems(), (std::map<std::string, std::string>{{"a", "no x"}}));
-  cluster_.answers.clear();
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  EXPECT_EQ(Unread(), Inputs{"a"});
+  topics_.by_name["x"];
+  EXPECT_TRUE(Look().ok());
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, (Inputs{"b", "a"}));
-  EXPECT_TRUE(finder_->Problems().empty());
+  EXPECT_EQ(Unread(), Inputs());
 }
 
 TEST_F(FlowFinderTest, APatternTakesTopicsThatComeLater) {
   Find({Entry("^(.*)-in$", "$1-out")});
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, Inputs());
-  cluster_.names.push_back("c-in");
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  topics_.by_name["c-in"];
+  topics_.by_name["c-out"];
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, Inputs{"c-in"});
 }
 
@@ -98,23 +88,21 @@ TEST_F(FlowFinderTest, ATopicThatComesLaterIsReadFromItsStart) {
   DaemonOptions routed = Entry("late", "y");
   routed.start = Start::kLatest;
   routed.scope = Scope::kTopic;
-  cluster_.names = {"a-in"};
-  cluster_.answers["late"] = absl::NotFoundError("no late");
+  for (const char* topic : {"a-in", "a-out", "b-out"}) topics_.by_name[topic];
   Find({entry, routed});
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, Inputs{"a-in"});
-  cluster_.names = {"a-in", "b-in", "late"};
-  cluster_.answers.clear();
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  for (const char* topic : {"b-in", "late"}) topics_.by_name[topic];
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, (Inputs{"a-in", RepartitionTopic(routed), "late", "b-in"}));
   EXPECT_EQ(from_end_, Inputs{"a-in"});
 }
 
 TEST_F(FlowFinderTest, WithoutABrokerNothingIsKnown) {
   Find({Entry("a", "x"), Entry("b", "y")});
-  cluster_.names.clear();
-  EXPECT_EQ(finder_->Look(cluster_).code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(finder_->Problems().empty());
+  topics_.is_away = true;
+  EXPECT_EQ(Look().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Unread(), Inputs());
 }
 
 // Of merged inputs one may come later; nothing is routed to a topic that is not judged.
@@ -124,22 +112,22 @@ TEST_F(FlowFinderTest, MergedInputsAreRoutedAsTheyCome) {
   merged.merged = {"a", "b"};
   Find({merged});
   const std::string judged = RepartitionTopic(merged);
-  cluster_.repartition = absl::UnavailableError("was created a moment ago");
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  topics_.trouble[judged] = absl::UnavailableError("was created a moment ago");
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, Inputs());
-  cluster_.repartition = absl::OkStatus();
-  cluster_.answers["b"] = absl::NotFoundError("no b");
-  cluster_.answers[judged] = absl::UnavailableError("has no leader");
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  topics_.trouble.clear();
+  topics_.by_name.erase("b");
+  topics_.trouble["x"] = absl::UnavailableError("has no leader");
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, Inputs());
-  cluster_.answers.erase(judged);
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  EXPECT_EQ(topics_.created, Inputs{judged});
+  topics_.trouble.clear();
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, (Inputs{judged, "a"}));
-  EXPECT_EQ(finder_->Problems(), (std::map<std::string, std::string>{{"b", "no b"}}));
-  cluster_.answers.clear();
-  EXPECT_TRUE(finder_->Look(cluster_).ok());
+  EXPECT_EQ(Unread(), Inputs{"b"});
+  topics_.by_name["b"];
+  EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, (Inputs{judged, "a", "b"}));
-  EXPECT_EQ(cluster_.looked_for_loss, Inputs{"x"});
 }
 
 }  // namespace

@@ -147,12 +147,11 @@ absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading 
   return absl::OkStatus();
 }
 
-absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client,
-                                    const std::map<std::string, std::vector<int32_t>>& partitions,
+absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client, const PartitionsByTopic& partitions,
                                     absl::Duration timeout) {
   EndsByTopic ends;
   for (auto next = partitions.begin(); next != partitions.end();) {
-    std::map<std::string, std::vector<int32_t>> some;
+    PartitionsByTopic some;
     for (size_t count = 0; next != partitions.end() && count < kPartitionsAtOnce; ++next) {
       some.insert(*next);
       count += next->second.size();
@@ -160,14 +159,6 @@ absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client,
     if (absl::Status asked = AskSomeEnds(client, some, timeout, ends); !asked.ok()) return asked;
   }
   return ends;
-}
-
-absl::StatusOr<std::map<int32_t, int64_t>> AskEnds(rd_kafka_t* client, const std::string& topic,
-                                                   const std::vector<int32_t>& partitions,
-                                                   absl::Duration timeout) {
-  auto ends = AskEnds(client, {{topic, partitions}}, timeout);
-  if (!ends.ok()) return ends.status();
-  return std::move((*ends)[topic]);
 }
 
 }  // namespace lethe::kafka

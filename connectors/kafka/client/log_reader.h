@@ -12,10 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
-#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/preflight/brokers.h"
 
 namespace lethe::kafka {
 
@@ -24,17 +23,6 @@ struct OffsetRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
-
-// Asks again while the answer is Unavailable, for as long as `patience`.
-template <class Ask>
-auto Patiently(absl::Duration patience, const Ask& ask) {
-  const absl::Time deadline = SteadyNow() + patience;
-  for (;;) {
-    auto answer = ask();
-    if (!absl::IsUnavailable(answer.status()) || SteadyNow() > deadline) return answer;
-    absl::SleepFor(absl::Milliseconds(50));
-  }
-}
 
 // The configuration of a consumer that joins no group and commits nothing. librdkafka requires a group all
 // the same. `isolation` is an isolation.level.
@@ -66,14 +54,8 @@ absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading 
 
 // The ends of the partitions' logs: last stable offsets, or high watermarks, by the client's isolation level.
 // Without those that got no answer. NotFound: a topic was deleted.
-using EndsByTopic = std::map<std::string, std::map<int32_t, int64_t>>;
-absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client,
-                                    const std::map<std::string, std::vector<int32_t>>& partitions,
+absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client, const PartitionsByTopic& partitions,
                                     absl::Duration timeout);
-// Of one topic.
-absl::StatusOr<std::map<int32_t, int64_t>> AskEnds(rd_kafka_t* client, const std::string& topic,
-                                                   const std::vector<int32_t>& partitions,
-                                                   absl::Duration timeout);
 
 }  // namespace lethe::kafka
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/client/message_view.h"
-#include "connectors/kafka/topics/topics.h"
 
 namespace lethe::kafka {
 namespace {
@@ -18,10 +17,6 @@ namespace {
 constexpr int kTotalsTimeoutMs = 2000;
 // A former owner's open transaction ends within this time, by its timeout.
 constexpr absl::Duration kTotalsPatience = absl::Seconds(90);
-
-// So that a restart reads little more than one record for each key.
-const TopicConfig kTotalsConfig = {
-    {"cleanup.policy", "compact"}, {"segment.ms", "3600000"}, {"segment.bytes", "104857600"}};
 
 // The offsets of the partitions, where there are any.
 absl::StatusOr<std::map<int32_t, OffsetRange>> FindEnds(const DaemonOptions& options,
@@ -69,22 +64,6 @@ absl::Status ReadRanges(const DaemonOptions& options, const std::string& topic,
 absl::StatusOr<ClientPtr> MakeTotalsReader(const DaemonOptions& options, const char* isolation,
                                            std::vector<Property> defaults) {
   return ReaderConfig(options, isolation, FetchOn::Defaults(std::move(defaults))).MakeConsumer();
-}
-
-absl::Status EnsureTotalsTopicsOnce(const DaemonOptions& options, rd_kafka_t* client) {
-  for (const CounterOptions& counter : options.counters) {
-    if (counter.mode != CounterMode::kTotal) continue;
-    const auto made =
-        EnsureTopic(options, client, "totals", counter.output,
-                    [](const TopicFacts&) -> absl::StatusOr<TopicConfig> { return kTotalsConfig; });
-    if (!made.ok()) return made.status();
-  }
-  return absl::OkStatus();
-}
-
-absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& stop) {
-  return AwaitTopics(options, stop,
-                     [&](rd_kafka_t* client) { return EnsureTotalsTopicsOnce(options, client); });
 }
 
 absl::Status ReadTotals(const DaemonOptions& options, const std::string& topic,

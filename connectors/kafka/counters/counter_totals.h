@@ -1,4 +1,4 @@
-// The topics of counters with totals: creates them, and reads them when a partition is assigned.
+// Reads the topics of counters with totals, when a partition is assigned.
 #ifndef LETHE_CONNECTORS_KAFKA_COUNTERS_COUNTER_TOTALS_H_
 #define LETHE_CONNECTORS_KAFKA_COUNTERS_COUNTER_TOTALS_H_
 
@@ -10,18 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client/client.h"
-#include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/snapshots/snapshots.h"
 #include "src/pipeline/task/input_record.h"
 
 namespace lethe::kafka {
-
-// Creates missing topics of totals: compacted, with the input's partitions and replicas. Waits for a broker
-// that is away (Cancelled on stop).
-absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& stop);
-// Asks once.
-absl::Status EnsureTotalsTopicsOnce(const DaemonOptions& options, rd_kafka_t* client);
 
 // As Cluster::ReadTotals.
 absl::Status ReadTotals(const DaemonOptions& options, const std::string& topic,

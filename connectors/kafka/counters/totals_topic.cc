@@ -56,7 +56,9 @@ absl::StatusOr<std::map<int32_t, int64_t>> TotalsTopic::Ends(const std::vector<i
     if (!client.ok()) return client.status();
     asking_ = *std::move(client);
   }
-  return AskEnds(asking_.get(), topic_, partitions, absl::Milliseconds(kFeedTimeoutMs));
+  auto ends = AskEnds(asking_.get(), {{topic_, partitions}}, absl::Milliseconds(kFeedTimeoutMs));
+  if (!ends.ok()) return ends.status();
+  return std::move((*ends)[topic_]);
 }
 
 absl::StatusOr<int64_t> TotalsTopic::HighWatermark(int32_t partition) {

@@ -1,21 +1,15 @@
 #include "connectors/kafka/group/group_state.h"
 
-#include <cstddef>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/topics/topics.h"
 
 namespace lethe::kafka {
 namespace {
 
 constexpr int kGroupTimeoutMs = 2000;
-constexpr int kAskMembersTimeoutMs = 3000;
-// A broker makes a member id of the name of a static member, or of the client's, and "-" and a UUID.
-constexpr size_t kIdBehindName = 37;
 
 }  // namespace
 
@@ -76,31 +70,6 @@ ByTopic<Cluster::Logs> AskLogs(rd_kafka_t* client,
     logs.emplace(each.first, asks ? std::move(AskLogs(client, {each}).at(each.first)) : bounds.status());
   }
   return logs;
-}
-
-absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& options) {
-  using GroupsPtr = std::unique_ptr<const rd_kafka_group_list, Destroyer<rd_kafka_group_list_destroy>>;
-  ClientErrors errors;
-  auto client = MakeAskingClient(options, errors);
-  if (!client.ok()) return client.status();
-  // rd_kafka_DescribeConsumerGroups() says more, but where brokers do not know the request, such as the one
-  // of `lethe demo`, the client of librdkafka 2.0.2 never closes.
-  const rd_kafka_group_list* raw = nullptr;
-  const rd_kafka_resp_err_t code =
-      rd_kafka_list_groups(client->get(), options.process.group.c_str(), &raw, kAskMembersTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the members of the group");
-  const GroupsPtr groups(raw);
-  std::vector<NamedMember> members;
-  for (int i = 0; i < groups->group_cnt; ++i) {
-    for (int j = 0; j < groups->groups[i].member_cnt; ++j) {
-      const rd_kafka_group_member_info& member = groups->groups[i].members[j];
-      const absl::string_view id = member.member_id;
-      if (id.size() <= kIdBehindName) continue;
-      members.push_back(
-          {std::string(id), std::string(id.substr(0, id.size() - kIdBehindName)), member.client_host});
-    }
-  }
-  return members;
 }
 
 }  // namespace lethe::kafka

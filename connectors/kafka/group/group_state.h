@@ -1,4 +1,4 @@
-// Committed offsets and members of the group, and the bounds of logs.
+// Committed offsets of the group, and the bounds of logs.
 #ifndef LETHE_CONNECTORS_KAFKA_GROUP_GROUP_STATE_H_
 #define LETHE_CONNECTORS_KAFKA_GROUP_GROUP_STATE_H_
 
@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "src/pipeline/assign/instance_claim.h"
-#include "src/pipeline/options/options.h"
 #include "src/pipeline/task/cluster.h"
 
 namespace lethe::kafka {
@@ -27,9 +25,6 @@ ByTopic<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client,
 // of the topic. Unavailable: ask again.
 ByTopic<Cluster::Logs> AskLogs(rd_kafka_t* client,
                                const std::map<std::string, std::vector<int32_t>>& partitions);
-
-// The members of the options' group, with a client of its own.
-absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& options);
 
 }  // namespace lethe::kafka
 

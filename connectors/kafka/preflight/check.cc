@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,19 +12,20 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/group/broker_client.h"
 #include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/output/producer_config.h"
-#include "connectors/kafka/preflight/inspect_topics.h"
 #include "connectors/kafka/preflight/log_sample.h"
-#include "connectors/kafka/repartition/repartition_topic.h"
-#include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/assign/totals.h"
+#include "src/pipeline/clock/patiently.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/describe_topics.h"
 #include "src/pipeline/preflight/group_rules.h"
+#include "src/pipeline/preflight/inspect_topics.h"
 #include "src/pipeline/preflight/log_rules.h"
 #include "src/pipeline/preflight/memory_rules.h"
+#include "src/pipeline/preflight/own_topics.h"
 #include "src/pipeline/preflight/repartition_rules.h"
 #include "src/pipeline/preflight/topic_rules.h"
 
@@ -48,7 +50,7 @@ class Checker {
 
   std::vector<Finding> CheckList(const TopicList& list, const ShowTopics& show) && {
     if (!MeetBrokers()) return std::move(*this).All();
-    const auto inputs = FindInputs(client_.get(), list);
+    const auto inputs = FindInputs(*brokers_, list);
     if (!inputs.ok()) {
       AddShared(Severity::kError, "topics", "topics",
                 absl::StrCat("cannot be listed: ", inputs.status().message()), "check again");
@@ -137,14 +139,14 @@ class Checker {
 
   bool MeetBrokers() {
     const std::string where = absl::StrCat("brokers ", options_.process.brokers);
-    auto client = MakeAskingClient(options_, errors_);
-    if (!client.ok()) {
+    auto brokers = BrokerClient::Make(options_, IsolationOf(options_));
+    if (!brokers.ok()) {
       AddShared(Severity::kError, "configuration", "kafka",
-                absl::StrCat("is not accepted: ", client.status().message()),
+                absl::StrCat("is not accepted: ", brokers.status().message()),
                 "see the properties under kafka");
       return false;
     }
-    client_ = *std::move(client);
+    brokers_ = *std::move(brokers);
     if (const absl::Status refused = TryClients(); !refused.ok()) {
       AddShared(Severity::kError, "configuration", "kafka",
                 absl::StrCat("is not accepted: ", refused.message()), "see the properties under kafka");
@@ -153,13 +155,13 @@ class Checker {
     absl::Status met;
     const absl::StatusOr<int> count = Patiently(kCheckPatience, [&]() -> absl::StatusOr<int> {
       const rd_kafka_metadata_t* metadata = nullptr;
-      const auto code = rd_kafka_metadata(client_.get(), 0, nullptr, &metadata, 1500);
-      met = errors_.Last(client_.get());
+      const auto code = rd_kafka_metadata(brokers_->client(), 0, nullptr, &metadata, 1500);
+      met = brokers_->LastError();
       if (absl::IsPermissionDenied(met)) return met;
       if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for metadata");
-      const int brokers = metadata->broker_cnt;
+      const int how_many = metadata->broker_cnt;
       rd_kafka_metadata_destroy(metadata);
-      return brokers;
+      return how_many;
     });
     if (count.ok()) {
       AddShared(Severity::kOk, "brokers", where, absl::StrCat("answer, ", *count, " of them"));
@@ -181,7 +183,7 @@ class Checker {
   }
 
   bool LookAtTopics() {
-    auto topics = Patiently(kCheckPatience, [&] { return DescribeTopics(options_, client_.get()); });
+    auto topics = Patiently(kCheckPatience, [&] { return DescribeTopics(options_, *brokers_); });
     if (!topics.ok()) {
       // The message ends with its remedy: a command that is to be copied, say.
       Add(Severity::kError, "topics", "topics", absl::StrCat("cannot be used: ", topics.status().message()),
@@ -208,7 +210,7 @@ class Checker {
     committed_ = *committed;
     std::vector<int64_t> next;
     for (const CommittedOffset& offset : *committed) next.push_back(offset.offset);
-    auto lags = AskLag(client_.get(), stage.input, next);
+    auto lags = AskLag(brokers_->client(), stage.input, next);
     if (!lags.ok()) return;
     lags_ = *std::move(lags);
     topics_.lag = *std::max_element(lags_.begin(), lags_.end());
@@ -229,8 +231,7 @@ class Checker {
       return;
     }
     const auto may = Patiently(kCheckPatience, [&]() -> absl::StatusOr<bool> {
-      if (absl::Status status = MayCreateRepartitionTopic(options_, client_.get(), topics_.input);
-          !status.ok())
+      if (absl::Status status = MayCreateRepartitionTopic(options_, *brokers_, topics_.input); !status.ok())
         return status;
       return true;
     });
@@ -250,15 +251,14 @@ class Checker {
   }
 
   absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const DaemonOptions& stage, int32_t partitions) {
-    ClientErrors errors;
-    ClientPtr own;  // a client is of one group
+    std::unique_ptr<Brokers> own;  // a client is of one group
     if (stage.process.group != options_.process.group) {
-      auto client = MakeAskingClient(stage, errors);
-      if (!client.ok()) return client.status();
-      own = *std::move(client);
+      auto brokers = BrokerClient::Make(stage, IsolationOf(stage));
+      if (!brokers.ok()) return brokers.status();
+      own = *std::move(brokers);
     }
-    rd_kafka_t* const client = own == nullptr ? client_.get() : own.get();
-    return Patiently(kCheckPatience, [&] { return kafka::AskCommitted(client, stage.input, partitions); });
+    Brokers& brokers = own == nullptr ? *brokers_ : *own;
+    return Patiently(kCheckPatience, [&] { return brokers.AskCommitted(stage.input, partitions); });
   }
 
   void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
@@ -286,10 +286,9 @@ class Checker {
 
   // Whether the group has judged with this scope, or not at all.
   bool LookAtScope(const DaemonOptions& stage, int32_t partitions) {
-    const absl::Status problem =
-        CheckScope(stage, partitions, [this](const std::string& topic, int32_t count) {
-          return kafka::AskCommitted(client_.get(), topic, count);
-        });
+    const absl::Status problem = CheckScope(
+        stage, partitions,
+        [this](const std::string& topic, int32_t count) { return brokers_->AskCommitted(topic, count); });
     if (!absl::IsFailedPrecondition(problem)) return true;
     findings_.push_back(CannotGoOn(stage, problem));
     return false;
@@ -445,7 +444,7 @@ class Checker {
     if (keys.empty()) return;
     std::vector<int32_t> partitions;
     for (const auto& each : keys) partitions.push_back(each.first);
-    const auto ends = AskEnds(client_.get(), topic, partitions, absl::Milliseconds(kCheckTimeoutMs));
+    const auto ends = brokers_->AskEnds(topic, partitions, absl::Milliseconds(kCheckTimeoutMs));
     std::erase_if(keys, [&](const auto& each) {
       if (!ends.ok()) return true;
       const auto end = ends->find(each.first);
@@ -455,8 +454,8 @@ class Checker {
 
   void LookAtLog() {
     const std::string where = absl::StrCat("input topic ", options_.input);
-    auto sample = Patiently(kCheckPatience,
-                            [&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
+    auto sample = Patiently(
+        kCheckPatience, [&] { return SampleLog(options_, brokers_->client(), topics_.input.partitions); });
     if (!sample.ok()) {
       const bool denied = absl::IsPermissionDenied(sample.status());
       Add(denied ? Severity::kError : Severity::kWarning, "read", where,
@@ -492,8 +491,7 @@ class Checker {
   std::vector<Finding> shared_;
   std::vector<Finding> findings_;
   std::set<std::string> tried_groups_;
-  ClientErrors errors_;
-  ClientPtr client_;
+  std::unique_ptr<BrokerClient> brokers_;
   AllTopics topics_;
   bool has_begun_ = false;                  // the group that judges
   std::vector<CommittedOffset> committed_;  // of that group; empty if it is not known

@@ -26,9 +26,11 @@
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/client/message_view.h"
+#include "connectors/kafka/group/broker_client.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
-#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/clock/patiently.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/preflight/own_topics.h"
 #include "src/pipeline/snapshots/memory_file.h"
 #include "src/pipeline/snapshots/snapshot_folder.h"
 #include "src/pipeline/snapshots/snapshot_records.h"
@@ -307,10 +309,6 @@ absl::Status SnapshotTopic::Delete(const std::vector<PartitionSnapshot>& snapsho
   return absl::OkStatus();
 }
 
-// Frees the room of old snapshots soon.
-const TopicConfig kTopicConfig = {
-    {"cleanup.policy", "compact"}, {"segment.ms", "600000"}, {"delete.retention.ms", "600000"}};
-
 absl::Status MakeProducer(const DaemonOptions& options, SnapshotProducer& producer) {
   if (producer != nullptr) return absl::OkStatus();
   ClientConfig config = BaseConfig(options, {{"linger.ms", "5"}, {"compression.type", "lz4"}});
@@ -330,10 +328,10 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOpt
                                                                  SnapshotProducer& producer) {
   if (absl::Status made = MakeProducer(options, producer); !made.ok()) return made;
   const std::string& name = options.process.snapshots.topic;
-  const auto partitions = Patiently(kSnapshotPatience, [&] {
-    return EnsureTopic(options, producer.get(), "snapshot", name,
-                       [](const TopicFacts&) -> absl::StatusOr<TopicConfig> { return kTopicConfig; });
-  });
+  const auto brokers = BrokerClient::Make(options, Isolation::kReadCommitted);
+  if (!brokers.ok()) return brokers.status();
+  const auto partitions =
+      Patiently(kSnapshotPatience, [&] { return EnsureSnapshotTopic(options, **brokers); });
   if (partitions.ok()) return std::make_unique<SnapshotTopic>(options, producer, *partitions);
   return absl::FailedPreconditionError(
       absl::StrCat("snapshots cannot go to topic ", name, ": ", partitions.status().message(),

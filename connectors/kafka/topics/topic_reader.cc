@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/message_view.h"
+#include "src/pipeline/clock/patiently.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/text/suggestion.h"
 

@@ -1,22 +1,15 @@
 #include "connectors/kafka/topics/topics.h"
 
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/client/log_reader.h"
-#include "src/pipeline/clock/steady_time.h"
-#include "src/pipeline/options/stage_options.h"
 
 namespace lethe::kafka {
 namespace {
 
 // Short enough for a prompt stop; callers ask again, over the same connection.
-constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr int kTopicsTimeoutMs = 1500;
 constexpr int kCreateTimeoutMs = 5000;
 
@@ -51,19 +44,6 @@ absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string
   return config;
 }
 
-absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string_view role,
-                                      const std::string& name, int32_t partitions, rd_kafka_t* client) {
-  auto topic = DescribeTopic(client, name);
-  if (absl::IsPermissionDenied(topic.status())) {
-    return WithGrant(role, name,
-                     absl::PermissionDeniedError(absl::StrCat(role, " ", topic.status().message())));
-  }
-  if (!absl::IsNotFound(topic.status())) return topic;
-  // An input exists if its name is right; an output is new at first.
-  return MissingTopic(options, role, name, partitions,
-                      role == "input" ? TopicNames(client) : std::vector<std::string>());
-}
-
 }  // namespace
 
 std::string ClusterId(rd_kafka_t* client) {
@@ -72,6 +52,8 @@ std::string ClusterId(rd_kafka_t* client) {
   rd_kafka_mem_free(client, id);
   return text;
 }
+
+bool IsEmbedded(rd_kafka_t* client) { return absl::StartsWith(ClusterId(client), "mockCluster"); }
 
 std::vector<std::string> TopicNames(rd_kafka_t* client) {
   const rd_kafka_metadata_t* metadata = nullptr;
@@ -95,7 +77,7 @@ absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& 
   topic.partitions = shape->partitions;
   topic.replicas = shape->replicas;
   // The embedded broker never answers a request to describe a topic.
-  if (absl::StartsWith(ClusterId(client), "mockCluster")) return topic;
+  if (IsEmbedded(client)) return topic;
   auto config = DescribeConfig(client, name);
   topic.may_be_described = !absl::IsPermissionDenied(config.status());
   if (!topic.may_be_described) return topic;
@@ -104,19 +86,19 @@ absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& 
   return topic;
 }
 
-absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicShape& shape,
-                         const TopicConfig& config, bool validate_only) {
+absl::Status CreateTopic(rd_kafka_t* client, const TopicFacts& topic, bool validate_only) {
   using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
   using OptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
+  const std::string& name = topic.name;
   char reason[256];
-  const int replicas = shape.replicas > 0 ? shape.replicas : -1;
-  const NewTopicPtr topic(
-      rd_kafka_NewTopic_new(name.c_str(), shape.partitions, replicas, reason, sizeof reason));
-  if (topic == nullptr) return absl::InvalidArgumentError(absl::StrCat("topic ", name, ": ", reason));
-  for (const auto& [key, value] : config) {
-    rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str());
+  const int replicas = topic.replicas > 0 ? topic.replicas : -1;
+  const NewTopicPtr created(
+      rd_kafka_NewTopic_new(name.c_str(), topic.partitions, replicas, reason, sizeof reason));
+  if (created == nullptr) return absl::InvalidArgumentError(absl::StrCat("topic ", name, ": ", reason));
+  for (const auto& [key, value] : topic.config) {
+    rd_kafka_NewTopic_set_config(created.get(), key.c_str(), value.c_str());
   }
-  rd_kafka_NewTopic_t* topics[] = {topic.get()};
+  rd_kafka_NewTopic_t* topics[] = {created.get()};
   const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_CREATETOPICS));
   rd_kafka_AdminOptions_set_validate_only(options.get(), validate_only ? 1 : 0, reason, sizeof reason);
   const EventPtr event = AskAdmin(client, kCreateTimeoutMs, [&](rd_kafka_queue_t* queue) {
@@ -136,115 +118,6 @@ absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const Topi
                                                " replicas, like the input: fewer brokers are up"));
   }
   return ErrorStatus(code, absl::StrCat("creating topic ", name));
-}
-
-absl::StatusOr<int32_t> EnsureTopic(
-    const DaemonOptions& options, rd_kafka_t* client, absl::string_view role, const std::string& name,
-    const std::function<absl::StatusOr<TopicConfig>(const TopicFacts& input)>& config_for) {
-  const auto partitions = CountPartitions(client, name, kCreateTimeoutMs);
-  if (partitions.ok()) return partitions;
-  if (!absl::IsNotFound(partitions.status())) return WithGrant(role, name, partitions.status());
-  const auto input = DescribeInputs(options, options.inputs(), client);
-  if (!input.ok()) return input.status();
-  const auto config = config_for(*input);
-  if (!config.ok()) return config.status();
-  const absl::Status created = CreateTopic(client, name, {input->partitions, input->replicas}, *config);
-  if (!created.ok()) return WithGrant(role, name, created);
-  spdlog::info("topic {} created, with {} partitions", name, input->partitions);
-  return input->partitions;
-}
-
-absl::StatusOr<TopicFacts> DescribeInputs(const DaemonOptions& options, const std::vector<std::string>& names,
-                                          rd_kafka_t* client) {
-  TopicFacts all;
-  absl::Status missing;
-  for (const std::string& name : names) {
-    auto topic = DescribeAs(options, "input", name, 1, client);
-    if (!topic.ok()) {
-      if (!absl::IsNotFound(topic.status())) return topic;
-      if (missing.ok()) missing = topic.status();
-      continue;
-    }
-    if (all.partitions == 0) {
-      all = *std::move(topic);
-    } else {
-      all.Join(*topic);
-    }
-  }
-  if (all.partitions == 0) return missing;
-  return all;
-}
-
-absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client) {
-  AllTopics topics;
-  absl::Status asked;
-  const auto describe = [&](absl::string_view role, const std::string& name, int32_t partitions, auto& into) {
-    auto topic = DescribeAs(options, role, name, partitions, client);
-    asked = topic.status();
-    if (topic.ok()) into = *std::move(topic);
-    const bool creates_it = role == "snapshot" || role == "repartition";
-    if (creates_it && absl::IsNotFound(asked)) asked = absl::OkStatus();
-  };
-  describe("input", options.input, 1, topics.input);
-  if (asked.ok() && !options.half.routed_from.empty()) {
-    auto origin = DescribeInputs(options, options.half.routed_from, client);
-    asked = origin.status();
-    if (origin.ok()) topics.origin = *std::move(origin);
-  }
-  const int32_t partitions = topics.with_places().partitions;
-  if (asked.ok()) describe("output", options.output, partitions, topics.output);
-  for (const CounterOptions& each : options.counters) {
-    if (!asked.ok()) return asked;
-    TopicFacts& counter = topics.counters.emplace_back();
-    counter.name = each.output;
-    describe("counter", each.output, topics.input.partitions, counter);
-    if (each.mode == CounterMode::kTotal && absl::IsNotFound(asked))
-      asked = absl::OkStatus();  // created later
-  }
-  if (asked.ok() && !options.divert.empty()) describe("divert", options.divert, partitions, topics.divert);
-  if (asked.ok() && !options.process.snapshots.topic.empty()) {
-    describe("snapshot", options.process.snapshots.topic, 1, topics.snapshots);
-  }
-  if (asked.ok() && options.has_two_stages()) {
-    describe("repartition", RepartitionTopic(options), 1, topics.repartition);
-  }
-  if (!asked.ok()) return asked;
-  return topics;
-}
-
-absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors) {
-  ClientConfig config =
-      ReaderConfig(options, options.half.routed_from.empty() ? "read_committed" : "read_uncommitted");
-  errors.Watch(config);
-  // A consumer: a producer's question would create missing topics where brokers allow it.
-  return config.MakeConsumer();
-}
-
-absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
-                         const std::function<absl::Status(rd_kafka_t*)>& ask) {
-  ClientErrors errors;
-  auto client = MakeAskingClient(options, errors);
-  if (!client.ok()) return client.status();
-  std::string said;
-  absl::Time missing_since = absl::InfiniteFuture();
-  for (;;) {
-    absl::Status answer = ask(client->get());
-    // Some brokers may not know a new topic yet.
-    const bool missing = absl::IsNotFound(answer);
-    missing_since = missing ? std::min(missing_since, SteadyNow()) : absl::InfiniteFuture();
-    const bool wait = missing ? SteadyNow() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
-    if (!wait) return answer;
-    const absl::Status met = errors.Last(client->get());
-    if (absl::IsPermissionDenied(met)) return met;
-    const std::string why(met.ok() ? answer.message() : met.message());
-    // A topic may have been created a moment ago; if it stays missing, the error says so.
-    if (said != why && !missing) spdlog::warn("waiting for {}: {}", options.process.brokers, why);
-    said = why;
-    if (stop.WaitFor(absl::Milliseconds(250))) {
-      return absl::CancelledError(
-          absl::StrCat("stopped while waiting for ", options.process.brokers, ": ", why));
-    }
-  }
 }
 
 }  // namespace lethe::kafka

@@ -22,7 +22,7 @@
 #include "absl/time/clock.h"
 #include "connectors/http/http_server.h"
 #include "connectors/http/responses.h"
-#include "connectors/kafka/daemon.h"
+#include "connectors/kafka/connector.h"
 #include "connectors/redis/redis_address.h"
 #include "connectors/redis/redis_store.h"
 #include "connectors/registry/schema_registry.h"
@@ -36,6 +36,7 @@
 #include "src/cli/service/status_json.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/daemon/daemon.h"
 #include "src/pipeline/report/remarks.h"
 #include "src/text/format.h"
 
@@ -53,7 +54,7 @@ constexpr absl::Duration kSameRequest = absl::Seconds(1);
 // Signals must be blocked in all threads: make it first.
 class SignalThread {
  public:
-  SignalThread(kafka::Daemon& daemon, const ServiceManager& manager) : daemon_(daemon), manager_(manager) {
+  SignalThread(Daemon& daemon, const ServiceManager& manager) : daemon_(daemon), manager_(manager) {
     sigemptyset(&signals_);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
@@ -107,13 +108,13 @@ class SignalThread {
     _exit(all_is_out ? kExitOk : kExitFailed);
   }
 
-  kafka::Daemon& daemon_;
+  Daemon& daemon_;
   const ServiceManager& manager_;
   sigset_t signals_;
   std::thread thread_;
 };
 
-ServiceState StateOf(const kafka::Daemon& daemon, absl::Duration patience) {
+ServiceState StateOf(const Daemon& daemon, absl::Duration patience) {
   const DaemonReport report = daemon.Report();
   size_t partitions = 0;
   for (const LaneReport& lane : report.lanes) partitions += lane.partitions.size();
@@ -173,7 +174,7 @@ http::HttpResponse NotFound(const absl::Status& why) {
   return {.status = 404, .body = std::string(why.message())};
 }
 
-http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, const RunConfig& config) {
+http::HttpRoutes Routes(Daemon& daemon, const StatusHistory& history, const RunConfig& config) {
   return {
       {"/", [](const http::HttpQuery&) { return http::Page(); }},
       {"/metrics",
@@ -257,7 +258,8 @@ int RunCommand(const RunConfig& config) {
     options.record.schemas = schemas.get();
     for (DaemonOptions& topic : topics) topic.record.schemas = schemas.get();
   }
-  auto daemon = kafka::Daemon::Create(std::move(options), OpenStore, std::move(topics));
+  auto daemon = Daemon::Create(std::make_unique<kafka::KafkaConnector>(), std::move(options), OpenStore,
+                               std::move(topics));
   if (!daemon.ok()) return Fail(daemon.status(), config);
   absl::Status status;
   const ServiceManager manager;

@@ -14,8 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/fixed_properties.h"
-#include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/preflight/inspect_topics.h"
+#include "connectors/kafka/group/broker_client.h"
 #include "connectors/kafka/topics/topic_reader.h"
 #include "connectors/registry/patient_schemas.h"
 #include "src/cli/config/units.h"
@@ -25,6 +24,7 @@
 #include "src/cli/terminal/survey_text.h"
 #include "src/cli/terminal/terminal.h"
 #include "src/pipeline/options/topic_list.h"
+#include "src/pipeline/preflight/inspect_topics.h"
 #include "src/survey/survey.h"
 
 namespace lethe {
@@ -159,10 +159,9 @@ absl::StatusOr<std::vector<std::string>> MatchingTopics(const SurveyCommandOptio
   topics.output = "$1-unique";
   const auto list = TopicList::Create({topics});
   if (!list.ok()) return list.status();
-  kafka::ClientErrors errors;
-  const auto client = kafka::MakeAskingClient(topics, errors);
-  if (!client.ok()) return client.status();
-  const auto inputs = kafka::FindInputs(client->get(), *list);
+  const auto brokers = kafka::BrokerClient::Make(topics, Isolation::kReadCommitted);
+  if (!brokers.ok()) return brokers.status();
+  const auto inputs = FindInputs(**brokers, *list);
   if (!inputs.ok()) {
     return absl::UnavailableError(
         absl::StrCat("no broker answers at ", options.brokers, ": ", inputs.status().message()));

@@ -73,7 +73,8 @@ absl::Status DemoSite::CreateTopics(const std::vector<std::string>& names, int p
   for (const std::string& name : names) {
     absl::Status made = is_embedded()
                             ? broker_->CreateTopic(name, partitions)
-                            : kafka::CreateTopic(client.get(), name, {.partitions = partitions}, {});
+                            : kafka::CreateTopic(client.get(), {.name = name, .partitions = partitions},
+                                                 /*validate_only=*/false);
     if (!made.ok()) return made;
   }
   return absl::OkStatus();

@@ -6,6 +6,8 @@
 
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/inspect_topics.h"
+#include "src/pipeline/preflight/own_topics.h"
 
 namespace lethe {
 namespace {
@@ -15,8 +17,8 @@ constexpr int kMostLogged = 10;
 
 }  // namespace
 
-absl::Status FlowFinder::Look(TopicInspector& cluster) {
-  const std::vector<std::string> names = cluster.Names();
+absl::Status FlowFinder::Look(Brokers& brokers) {
+  const std::vector<std::string> names = brokers.TopicNames();
   if (names.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
   if (at_start_.empty()) at_start_ = {names.begin(), names.end()};
   std::set<std::string> present;
@@ -33,7 +35,7 @@ absl::Status FlowFinder::Look(TopicInspector& cluster) {
     const bool is_judged = present.contains(options.input);
     if (is_judged && Unrouted(options).empty()) continue;
     std::map<std::string, std::string> missing;  // of merged inputs
-    const absl::Status added = AddTopic(options, cluster, is_judged, added_count < kMostLogged, missing);
+    const absl::Status added = AddTopic(options, brokers, is_judged, added_count < kMostLogged, missing);
     added_count += added.ok() && !is_judged ? 1 : 0;
     problems.merge(missing);
     if (!added.ok()) problems.emplace(options.input, std::string(added.message()));
@@ -72,25 +74,24 @@ DaemonOptions FlowFinder::FromItsStart(DaemonOptions options) const {
   return options;
 }
 
-absl::Status FlowFinder::AddTopic(const DaemonOptions& options, TopicInspector& cluster, bool is_judged,
+absl::Status FlowFinder::AddTopic(const DaemonOptions& options, Brokers& brokers, bool is_judged,
                                   bool is_logged, std::map<std::string, std::string>& missing) {
   std::vector<std::pair<DaemonOptions, Topics>> found;
   if (options.scope == Scope::kTopic) {
     // Before anything is routed.
-    const auto ask = [&](const std::string& topic, int32_t) { return cluster.AskCommitted(topic); };
+    const auto ask = [&](const std::string& topic, int32_t) { return brokers.AskCommitted(topic); };
     if (absl::Status scope = CheckScope(JudgingOptions(options), 0, ask); !scope.ok()) return scope;
-    if (absl::Status routers = InspectRouters(options, cluster, found, missing); !routers.ok())
-      return routers;
+    if (absl::Status routers = InspectRouters(options, found, missing); !routers.ok()) return routers;
     if (found.empty()) return absl::OkStatus();
     if (!is_judged && warned_of_loss_.insert(options.output).second) {
-      cluster.WarnOfLoss(options);
+      WarnOfLoss(options, *routers_, brokers);
     }
   }
   // What may fail comes first: nothing is routed to a topic that is not judged.
   if (!is_judged) {
     DaemonOptions judging = options.scope == Scope::kTopic ? JudgingOptions(options) : FromItsStart(options);
-    if (absl::Status made = cluster.EnsureTotals(judging); !made.ok()) return made;
-    auto topics = cluster.Inspect(judging);
+    if (absl::Status made = EnsureTotalsTopics(judging, brokers); !made.ok()) return made;
+    auto topics = InspectTopics(judging, brokers);
     if (!topics.ok()) return topics.status();
     if (absl::Status added = add_(judging, *std::move(topics), is_logged); !added.ok()) return added;
   }
@@ -102,13 +103,19 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, TopicInspector& 
   return absl::OkStatus();
 }
 
-absl::Status FlowFinder::InspectRouters(const DaemonOptions& options, TopicInspector& cluster,
+absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
                                         std::vector<std::pair<DaemonOptions, Topics>>& found,
                                         std::map<std::string, std::string>& missing) {
-  if (absl::Status made = cluster.EnsureRepartition(options); !made.ok()) return made;
+  if (routers_ == nullptr) {
+    const DaemonOptions routing = RoutingOptions(options, options.input);
+    auto routers = make_routers_(routing, IsolationOf(routing));
+    if (!routers.ok()) return routers.status();
+    routers_ = *std::move(routers);
+  }
+  if (absl::Status made = EnsureRepartitionTopic(options, *routers_); !made.ok()) return made;
   for (const std::string& input : Unrouted(options)) {
     DaemonOptions routing = FromItsStart(RoutingOptions(options, input));
-    auto topics = cluster.Inspect(routing);
+    auto topics = InspectTopics(routing, *routers_);
     if (absl::IsNotFound(topics.status())) {
       missing.emplace(input, std::string(topics.status().message()));
     } else if (!topics.ok()) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -11,32 +12,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/options/topic_list.h"
 #include "src/pipeline/options/topics.h"
-#include "src/pipeline/task/cluster.h"
+#include "src/pipeline/preflight/brokers.h"
 #include "src/pipeline/task/flow.h"
 
 namespace lethe {
-
-// What the finder asks of the cluster, each for a few seconds at most. Unavailable: ask again.
-class TopicInspector {
- public:
-  virtual ~TopicInspector() = default;
-
-  // Of all topics but Kafka's own; none: no broker answers.
-  virtual std::vector<std::string> Names() = 0;
-  // What the group that judges has committed of a topic.
-  virtual absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic) = 0;
-  // Create what is missing of lethe's own topics.
-  virtual absl::Status EnsureTotals(const DaemonOptions& options) = 0;
-  virtual absl::Status EnsureRepartition(const DaemonOptions& options) = 0;
-  // Logs LostInTopic().
-  virtual void WarnOfLoss(const DaemonOptions& options) = 0;
-  // NotFound: a topic is missing. FailedPrecondition: the topics do not fit.
-  virtual absl::StatusOr<Topics> Inspect(const DaemonOptions& options) = 0;
-};
 
 // Adds a flow for each topic of a list as soon as it can be read and written: when its pattern matches a new
 // topic, when a missing output was created. A topic that cannot holds up no other, nor do merged inputs that
@@ -47,11 +29,13 @@ class FlowFinder {
  public:
   // `add` adds a flow with these topics, and logs it if asked to.
   using Add = std::function<absl::Status(const DaemonOptions& options, Topics topics, bool is_logged)>;
-  FlowFinder(TopicList list, const Flows& flows, Add add)
-      : list_(std::move(list)), flows_(flows), add_(std::move(add)) {}
+  // `make_routers` makes the client that asks for the routers' group.
+  FlowFinder(TopicList list, const Flows& flows, MakeBrokers make_routers, Add add)
+      : list_(std::move(list)), flows_(flows), make_routers_(std::move(make_routers)), add_(std::move(add)) {}
 
-  // Asks the cluster once, for a few milliseconds a topic that has no flow yet. Not OK: no broker answers.
-  absl::Status Look(TopicInspector& cluster);
+  // Asks once, for a few milliseconds a topic that has no flow yet, by a client of the group that judges. Not
+  // OK: no broker answers.
+  absl::Status Look(Brokers& brokers);
   // Why topics of the list have no flow, by topic.
   std::map<std::string, std::string> Problems() const;
 
@@ -61,15 +45,17 @@ class FlowFinder {
   // The records of a topic that was created since the first look are all new, also for Start::kLatest.
   DaemonOptions FromItsStart(DaemonOptions options) const;
   // `missing`: why inputs are not read, of which others are.
-  absl::Status AddTopic(const DaemonOptions& options, TopicInspector& cluster, bool is_judged, bool is_logged,
+  absl::Status AddTopic(const DaemonOptions& options, Brokers& brokers, bool is_judged, bool is_logged,
                         std::map<std::string, std::string>& missing);
-  absl::Status InspectRouters(const DaemonOptions& options, TopicInspector& cluster,
+  absl::Status InspectRouters(const DaemonOptions& options,
                               std::vector<std::pair<DaemonOptions, Topics>>& found,
                               std::map<std::string, std::string>& missing);
 
   const TopicList list_;
   const Flows& flows_;
+  const MakeBrokers make_routers_;
   const Add add_;
+  std::unique_ptr<Brokers> routers_;         // made when it is first needed
   std::map<std::string, std::string> said_;  // the problems that were logged
   std::set<std::string> routed_;             // inputs
   std::set<std::string> at_start_;           // topics of the cluster at the first look

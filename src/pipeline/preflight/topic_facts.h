@@ -22,7 +22,7 @@ using TopicConfig = std::map<std::string, std::string>;
 struct TopicFacts {
   std::string name;
   int32_t partitions = 0;
-  TopicConfig config;            // empty if it is not known
+  TopicConfig config = {};       // empty if it is not known
   bool may_be_described = true;  // false: the user lacks the permission
   int replicas = 0;              // 0: not known
 

@@ -1,6 +1,6 @@
 // All lanes of a process: what `lethe run` runs, and what an embedding program may run in its own process.
-#ifndef LETHE_CONNECTORS_KAFKA_DAEMON_H_
-#define LETHE_CONNECTORS_KAFKA_DAEMON_H_
+#ifndef LETHE_SRC_PIPELINE_DAEMON_DAEMON_H_
+#define LETHE_SRC_PIPELINE_DAEMON_DAEMON_H_
 
 #include <atomic>
 #include <deque>
@@ -10,35 +10,29 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "connectors/kafka/client/client.h"
-#include "connectors/kafka/lane.h"
-#include "connectors/kafka/preflight/inspect_topics.h"
-#include "connectors/kafka/repartition/repartition_topic.h"
-#include "connectors/kafka/repartition/source_feed.h"
-#include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "lethe/stage.h"
 #include "src/counters/counter_store.h"
-#include "src/pipeline/assign/instance_claim.h"
 #include "src/pipeline/assign/instance_lock.h"
 #include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/daemon/connector.h"
+#include "src/pipeline/daemon/lanes.h"
+#include "src/pipeline/daemon/log_trimmer.h"
+#include "src/pipeline/daemon/source_feed.h"
 #include "src/pipeline/options/options.h"
-#include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/preflight/flow_finder.h"
 #include "src/pipeline/publish/counter_watch.h"
-#include "src/pipeline/publish/log_ends.h"
 #include "src/pipeline/report/readiness.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/task/flow.h"
-#include "src/pipeline/task/task.h"
 #include "src/pipeline/totals/totals_feed.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // Thread-safe but for Run, which is called once.
 class Daemon {
@@ -48,7 +42,8 @@ class Daemon {
   // `options` are those of the only topic.
   using OpenStore =
       std::function<std::unique_ptr<CounterStore>(const CounterOptions& counter, const std::string& input)>;
-  static absl::StatusOr<std::unique_ptr<Daemon>> Create(DaemonOptions options, OpenStore open_store = nullptr,
+  static absl::StatusOr<std::unique_ptr<Daemon>> Create(std::unique_ptr<Connector> connector,
+                                                        DaemonOptions options, OpenStore open_store = nullptr,
                                                         std::vector<DaemonOptions> topics = {});
 
   // Runs until Stop(), until the end as it was at the start (exit_at_end), or until an error that it cannot
@@ -75,39 +70,13 @@ class Daemon {
   absl::Duration SilentFor() const;
 
  private:
-  // Lanes of one kind: deduplicators, or routers. Options and topics stay the same once there are lanes.
-  struct Stage {
-    explicit Stage(DaemonOptions of_stage)
-        : options(std::move(of_stage)), claim(options, [this] { return AskGroupMembers(options); }) {}
-    DaemonOptions options;
-    InstanceClaim claim;
-    Flows flows;
-    KeptPartitions kept;  // their filters end before their flows
-    LogEnds ends;         // of what the lanes read
-    ClientErrors met;     // by the client that asks for them
-    ClientPtr asking;
-    std::vector<std::unique_ptr<Lane>> lanes;  // guarded by mutex_
-    // Why the brokers do not tell the ends, the last two times and for how long; guarded by mutex_.
-    absl::Status unanswered;
-    absl::Time unanswered_since = absl::InfiniteFuture();
-    std::vector<std::thread> threads;
-
-    std::vector<LaneReport> Reports() const;
-    LaneGroup Described() const;
-    // The partitions of a flow in all its lanes.
-    std::vector<int32_t> Partitions(int32_t flow) const;
-    // Makes `asking`.
-    absl::Status Connect();
-    // Asks for the ends of the lanes' partitions; keeps the last answers if that fails.
-    absl::Status AskEnds();
-  };
-
-  Daemon(DaemonOptions options, OpenStore open_store)
-      : options_(std::move(options)),
-        open_store_(std::move(open_store)),
-        judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_) {}
+  Daemon(std::unique_ptr<Connector> connector, DaemonOptions options, OpenStore open_store);
   // Before this process ends because another has its instance.
   void PauseForWinner() const;
+  MakeBrokers Maker();
+  // AwaitTopics() with a client of the group.
+  absl::Status Await(const DaemonOptions& options, absl::FunctionRef<absl::Status(Brokers& brokers)> ask);
+  absl::StatusOr<Topics> AwaitInspected(const DaemonOptions& options);
   // Adds the flows of the topics that are there; of a list the others come later.
   absl::Status FindTopics();
   // Once all is routed: the ends to which the deduplicators, which have not started, are to read.
@@ -116,33 +85,31 @@ class Daemon {
   absl::Status AddFlow(const DaemonOptions& options, Topics topics, bool is_logged);
   // The same for the routers of one input.
   absl::Status AddRouter(const DaemonOptions& options, Topics topics);
-  std::vector<int32_t> OwnedPartitions(int32_t flow) const;
   std::vector<TotalsFeed*> Feeds() const;
-  // Asks for the ends of all logs; true if the brokers answered, and says so if that changes.
+  // Asks for the ends of all logs; true if the brokers answered.
   bool AskEnds();
-  std::vector<Lane*> Lanes() const;
-  void Start(Stage& stage);
+  void Trim();
+  void Start(Lanes& lanes);
   // Starts the lanes, the routers first, and returns when they must stop.
   absl::Status RunToStop();
-  // Waits until every lane of the stage is at the end, or the stop; appends the problems of partitions that
+  // Waits until every lane is at the end, or the stop; appends the problems of partitions that
   // could not be read.
-  void AwaitEnd(const Stage& stage, std::vector<std::string>& problems);
+  void AwaitEnd(const Lanes& lanes, std::vector<std::string>& problems);
 
+  const std::unique_ptr<Connector> connector_;
   const DaemonOptions options_;
   const OpenStore open_store_;
   std::unique_ptr<DedupStage> memory_;  // whose memory limit all flows share
   StopFlag stop_;
   InstanceLock instance_lock_;
-  Stage judging_;
-  SnapshotProducer snapshot_producer_;
+  Lanes judging_;
   std::unique_ptr<SnapshotThread> snapshot_thread_;  // ends before the flows; null: there are no snapshots
-  std::optional<Stage> routing_;                     // the first of two, if ids are to be unique in the topic
-  std::vector<Stage*> stages_ = {&judging_};         // with routing_ if there is one
-  WakeUp asked_soon_;                                // by a router that waits for news of others
+  std::optional<Lanes> routing_;             // before the others, if ids are to be unique in the topic
+  std::vector<Lanes*> lanes_ = {&judging_};  // with routing_ if there are any
+  WakeUp asked_soon_;                        // by a router that waits for news of others
   std::map<std::string, std::unique_ptr<RoutedSources>> sources_;  // by the topic to which they are routed
   std::unique_ptr<SourceFeed> source_feed_;
-  std::optional<LogTrimmer> trimmer_;
-  BrokerInspector inspector_;
+  LogTrimmer trimmer_;
   std::optional<FlowFinder> finder_;     // of a list of topics
   std::atomic<bool> is_hurried_{false};  // Stop() was called
 
@@ -152,6 +119,6 @@ class Daemon {
   std::deque<std::unique_ptr<CounterWatch>> watches_;  // likewise; of flows with counters
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_DAEMON_H_
+#endif  // LETHE_SRC_PIPELINE_DAEMON_DAEMON_H_

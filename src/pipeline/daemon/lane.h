@@ -1,26 +1,32 @@
-// One consumer and one producer, and the worker between them.
-#ifndef LETHE_CONNECTORS_KAFKA_LANE_H_
-#define LETHE_CONNECTORS_KAFKA_LANE_H_
+// A worker, and what it works with.
+#ifndef LETHE_SRC_PIPELINE_DAEMON_LANE_H_
+#define LETHE_SRC_PIPELINE_DAEMON_LANE_H_
+
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/cluster.h"
-#include "connectors/kafka/group/consumer.h"
-#include "connectors/kafka/output/output.h"
 #include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/daemon/connector.h"
 #include "src/pipeline/worker.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // A member of the group, in one thread.
 //
-// Thread safety: Run() belongs to one thread; const functions and setters may be called from any.
+// Thread safety: Run() belongs to one thread; const functions may be called from any.
 class Lane {
  public:
-  Lane(const Shared& shared, int lane, const StopFlag& stop);
+  Lane(const Shared& shared, int lane, const StopFlag& stop, Connector& connector)
+      : shared_(shared), state_(lane, stop), streams_(connector.MakeStreams(shared_, state_, [this] {
+          return worker_.membership().MayRecreateProducer();
+        })) {}
 
   // Runs until the stop. Not OK: an error that it cannot handle, in words for the operator.
-  absl::Status Run();
+  absl::Status Run() {
+    worker_.Run();
+    return state_.fatal;
+  }
 
   LaneReport Report() const { return worker_.Report(); }
   std::vector<TopicPartition> ReportedPartitions() const { return worker_.ReportedPartitions(); }
@@ -37,13 +43,11 @@ class Lane {
   const Shared shared_;
   WorkerState state_;
   Tasks tasks_;
-  Consumer consumer_;
-  Output output_;
-  BrokerCluster cluster_;
-  const Workplace place_{shared_, state_, tasks_, consumer_, output_, cluster_};
+  const Streams streams_;
+  const Workplace place_{shared_, state_, tasks_, *streams_.source, *streams_.sink, *streams_.cluster};
   Worker worker_{place_};
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_LANE_H_
+#endif  // LETHE_SRC_PIPELINE_DAEMON_LANE_H_

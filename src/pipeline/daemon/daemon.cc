@@ -1,4 +1,4 @@
-#include "connectors/kafka/daemon.h"
+#include "src/pipeline/daemon/daemon.h"
 
 #include <spdlog/spdlog.h>
 
@@ -10,16 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/counters/counter_totals.h"
-#include "connectors/kafka/counters/totals_topic.h"
-#include "connectors/kafka/group/group_state.h"
-#include "connectors/kafka/snapshots/snapshot_stores.h"
-#include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/inspect_topics.h"
+#include "src/pipeline/preflight/own_topics.h"
 #include "src/text/format.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 constexpr absl::Duration kLookAtLanesEvery = absl::Milliseconds(20);
@@ -28,14 +25,20 @@ constexpr absl::Duration kTrimEvery = absl::Seconds(10);
 constexpr absl::Duration kFindEvery = absl::Seconds(3);
 // How often the ends of the partitions are asked for, while a lane may stand still.
 constexpr int kAsksInPatience = 3;
-constexpr absl::Duration kAskTimeout = absl::Seconds(1);
 constexpr absl::Duration kAskAgainAfter = absl::Seconds(2);  // without an answer
 // Together with the rest of the shutdown, less than the time promised after SIGTERM.
 constexpr absl::Duration kStorePatience = absl::Seconds(1);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, OpenStore open_store,
+Daemon::Daemon(std::unique_ptr<Connector> connector, DaemonOptions options, OpenStore open_store)
+    : connector_(std::move(connector)),
+      options_(std::move(options)),
+      open_store_(std::move(open_store)),
+      judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_, *connector_) {}
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(std::unique_ptr<Connector> connector,
+                                                       DaemonOptions options, OpenStore open_store,
                                                        std::vector<DaemonOptions> topics) {
   const bool is_list =
       topics.size() > 1 ||
@@ -49,20 +52,21 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, Op
     }
     if (absl::Status status = Validate(topic.stage, LimitsOf(topic.engine())); !status.ok()) return status;
   }
-  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), std::move(open_store)));
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(connector), std::move(options), std::move(open_store)));
   const auto routed =
       absl::c_find_if(topics, [](const DaemonOptions& each) { return each.scope == Scope::kTopic; });
   if (routed != topics.end()) {
-    daemon->stages_.push_back(&daemon->routing_.emplace(RoutingOptions(*routed, routed->input)));
+    daemon->lanes_.push_back(
+        &daemon->routing_.emplace(RoutingOptions(*routed, routed->input), *daemon->connector_));
   }
-  auto memory = CreateStage(daemon->judging_.options.engine(), daemon->judging_.options.stage);
+  auto memory = CreateStage(daemon->judging_.options().engine(), daemon->judging_.options().stage);
   if (!memory.ok()) return memory.status();
   daemon->memory_ = *std::move(memory);
   if (!is_list) return daemon;
-  for (Stage* stage : daemon->stages_) stage->flows.SetList();
+  for (Lanes* lanes : daemon->lanes_) lanes->flows().SetList();
   auto list = TopicList::Create(std::move(topics));
   if (!list.ok()) return list.status();
-  daemon->finder_.emplace(*std::move(list), daemon->judging_.flows,
+  daemon->finder_.emplace(*std::move(list), daemon->judging_.flows(), daemon->Maker(),
                           [owner = daemon.get()](const DaemonOptions& topic, Topics found, bool is_logged) {
                             return topic.half.routing ? owner->AddRouter(topic, std::move(found))
                                                       : owner->AddFlow(topic, std::move(found), is_logged);
@@ -79,9 +83,7 @@ absl::Status Daemon::Run() {
   if (!status.ok()) stop_.Request();
   // Before the lanes end: snapshots that they leave to be removed wait for this thread.
   if (snapshot_thread_) snapshot_thread_->GiveUpWriting();
-  for (Stage* stage : stages_) {
-    for (std::thread& thread : stage->threads) thread.join();
-  }
+  for (Lanes* lanes : lanes_) lanes->Join();
   source_feed_.reset();
   if (snapshot_thread_) snapshot_thread_->Stop();
   // With exit_at_end a user waits for the end, so wait for a store that is away; else the next owner fills
@@ -100,50 +102,68 @@ absl::Status Daemon::Run() {
 }
 
 void Daemon::PauseForWinner() const {
-  const absl::Time end = SteadyNow() + judging_.claim.pause();
+  const absl::Time end = SteadyNow() + judging_.pause();
   spdlog::error("ending in {}: another process has this instance",
-                absl::FormatDuration(absl::Trunc(judging_.claim.pause(), absl::Milliseconds(100))));
+                absl::FormatDuration(absl::Trunc(judging_.pause(), absl::Milliseconds(100))));
   while (!is_hurried_ && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(50));
 }
 
-std::vector<Lane*> Daemon::Lanes() const {
-  std::vector<Lane*> lanes;
-  for (const Stage* stage : stages_) {
-    for (const std::unique_ptr<Lane>& lane : stage->lanes) lanes.push_back(lane.get());
-  }
-  return lanes;
+MakeBrokers Daemon::Maker() {
+  return [this](const DaemonOptions& options, Isolation isolation) {
+    return connector_->MakeBrokers(options, isolation);
+  };
+}
+
+absl::Status Daemon::Await(const DaemonOptions& options,
+                           absl::FunctionRef<absl::Status(Brokers& brokers)> ask) {
+  const auto brokers = connector_->MakeBrokers(options, IsolationOf(options));
+  if (!brokers.ok()) return brokers.status();
+  return AwaitTopics(options, **brokers, stop_, [&] { return ask(**brokers); });
+}
+
+absl::StatusOr<Topics> Daemon::AwaitInspected(const DaemonOptions& options) {
+  Topics topics;
+  absl::Status asked = Await(options, [&](Brokers& brokers) {
+    auto answer = InspectTopics(options, brokers);
+    if (answer.ok()) topics = *std::move(answer);
+    return answer.status();
+  });
+  if (!asked.ok()) return asked;
+  return topics;
 }
 
 absl::Status Daemon::FindTopics() {
-  if (routing_) {
-    auto trimmer = LogTrimmer::Create(judging_.options);
-    if (!trimmer.ok()) return trimmer.status();
-    trimmer_ = *std::move(trimmer);
-  }
   if (finder_) {
-    return AwaitTopics(options_, stop_,
-                       [&](rd_kafka_t* client) { return finder_->Look(inspector_.By(client)); });
+    return Await(options_, [&](Brokers& brokers) { return finder_->Look(brokers); });
+  }
+  if (absl::c_linear_search(WrittenTopics(options_), options_.input)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("topic ", options_.input, " is input and output at once: it would feed itself"));
   }
   if (routing_) {
-    if (absl::Status made = EnsureRepartitionTopic(options_, stop_); !made.ok()) return made;
+    absl::Status made = Await(routing_->options(),
+                              [&](Brokers& routers) { return EnsureRepartitionTopic(options_, routers); });
+    if (!made.ok()) return made;
     if (routing_->Connect().ok() && judging_.Connect().ok()) {
-      WarnOfLoss(options_, routing_->asking.get(), judging_.asking.get());
+      WarnOfLoss(options_, *routing_->brokers(), *judging_.brokers());
     }
-    auto topics = InspectTopics(routing_->options, stop_);
+    auto topics = AwaitInspected(routing_->options());
     if (!topics.ok()) return topics.status();
-    if (absl::Status added = AddRouter(routing_->options, *std::move(topics)); !added.ok()) return added;
+    if (absl::Status added = AddRouter(routing_->options(), *std::move(topics)); !added.ok()) return added;
   }
-  if (absl::Status made = EnsureTotalsTopics(judging_.options, stop_); !made.ok()) return made;
-  auto topics = InspectTopics(judging_.options, stop_);
+  absl::Status made = Await(
+      judging_.options(), [&](Brokers& brokers) { return EnsureTotalsTopics(judging_.options(), brokers); });
+  if (!made.ok()) return made;
+  auto topics = AwaitInspected(judging_.options());
   if (!topics.ok()) return topics.status();
-  return AddFlow(judging_.options, *std::move(topics), true);
+  return AddFlow(judging_.options(), *std::move(topics), true);
 }
 
 absl::Status Daemon::InspectRouted() {
-  for (int32_t number = 0; number < judging_.flows.size(); ++number) {
-    Flow& flow = judging_.flows.at(number);
+  for (int32_t number = 0; number < judging_.flows().size(); ++number) {
+    Flow& flow = judging_.flows().at(number);
     if (flow.options.half.routed_from.empty()) continue;
-    auto topics = InspectTopics(flow.options, stop_);
+    auto topics = AwaitInspected(flow.options);
     if (!topics.ok()) return topics.status();
     flow.SetTopics(*std::move(topics));
   }
@@ -160,8 +180,8 @@ absl::Status Daemon::AddRouter(const DaemonOptions& options, Topics topics) {
   if (sources == nullptr) sources = std::make_unique<RoutedSources>(&asked_soon_);
   flow->sources = sources.get();
   // Before the lanes see it: what no one has spoken of holds the others.
-  sources->SetCount(routing_->flows.size(), flow->topics.partitions);
-  routing_->flows.Add(std::move(flow));
+  sources->SetCount(routing_->flows().size(), flow->topics.partitions);
+  routing_->flows().Add(std::move(flow));
   return absl::OkStatus();
 }
 
@@ -170,7 +190,7 @@ absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool i
   if (!filters.ok()) return filters.status();
   auto flow = std::make_unique<Flow>(options, *std::move(filters));
   flow->SetTopics(std::move(topics));
-  auto store = OpenSnapshotStore(flow->options, snapshot_producer_);  // it keeps a reference
+  auto store = connector_->OpenSnapshots(flow->options);
   if (!store.ok()) return store.status();
   if (*store != nullptr) {
     if (snapshot_thread_ == nullptr) snapshot_thread_ = std::make_unique<SnapshotThread>();
@@ -189,47 +209,32 @@ absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool i
     watches_.push_back(std::make_unique<CounterWatch>(options.counters, options_.process.lanes));
     flow->counter_watch = watches_.back().get();
   }
-  const Flow& added = judging_.flows.Add(std::move(flow));
+  const Flow& added = judging_.flows().Add(std::move(flow));
   for (const CounterOptions& counter : options.counters) {
     if (counter.store.empty() || open_store_ == nullptr) continue;
     feeds_.push_back(std::make_unique<TotalsFeed>(
         added.options, counter, open_store_(counter, options.origin()),
-        std::make_unique<TotalsTopic>(added.options, counter.output),
-        [this, number = added.number] { return OwnedPartitions(number); }, stop_));
+        connector_->OpenTotals(added.options, counter.output),
+        [this, number = added.number] { return judging_.Partitions(number); }, stop_));
     feeds_.back()->Start();
   }
   return absl::OkStatus();
 }
 
-void Daemon::Start(Stage& stage) {
-  stage.claim.Look();
-  {
+void Daemon::Start(Lanes& lanes) {
+  lanes.Start(stop_, [this](const absl::Status& status) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Shared shared = {stage.options, stage.flows, stage.kept, stage.claim, stage.ends};
-    for (int i = 0; i < options_.process.lanes; ++i) {
-      stage.lanes.push_back(std::make_unique<Lane>(shared, i, stop_));
-    }
-  }
-  for (const std::unique_ptr<Lane>& lane : stage.lanes) {
-    stage.threads.emplace_back([this, &lane] {
-      const absl::Status status = lane->Run();
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (first_error_.ok()) first_error_ = status;
-      if (!status.ok()) stop_.Request();
-    });
-  }
+    if (first_error_.ok()) first_error_ = status;
+    if (!status.ok()) stop_.Request();
+  });
 }
 
 absl::Status Daemon::RunToStop() {
   std::vector<std::string> problems;
   if (routing_) {
     source_feed_ = std::make_unique<SourceFeed>(
-        routing_->options, routing_->flows,
-        [this](int32_t flow) {
-          const std::lock_guard<std::mutex> lock(mutex_);
-          return routing_->Partitions(flow);
-        },
-        asked_soon_, stop_);
+        routing_->options(), routing_->flows(), Maker(),
+        [this](int32_t flow) { return routing_->Partitions(flow); }, asked_soon_, stop_);
     Start(*routing_);
   }
   if (routing_ && options_.process.exit_at_end) {
@@ -242,7 +247,7 @@ absl::Status Daemon::RunToStop() {
   Start(judging_);
   if (options_.process.exit_at_end) {
     AwaitEnd(judging_, problems);
-    if (trimmer_) trimmer_->Trim(judging_.flows, judging_.Reports());
+    Trim();
     for (TotalsFeed* feed : Feeds()) feed->KeepOwned();
     stop_.Request();
   }
@@ -252,23 +257,23 @@ absl::Status Daemon::RunToStop() {
   while (!stop_.WaitFor(finder_ ? kFindEvery : next_ask - SteadyNow())) {
     if (finder_ && is_answered && judging_.Connect().ok()) {
       // Without an answer, the next question for the ends says so.
-      finder_->Look(inspector_.By(judging_.asking.get())).IgnoreError();
+      finder_->Look(*judging_.brokers()).IgnoreError();
     }
     if (SteadyNow() < next_ask) continue;
     is_answered = AskEnds();
     next_ask =
         SteadyNow() + (is_answered ? options_.process.stall_patience / kAsksInPatience : kAskAgainAfter);
     instance_lock_.CloseQuestions();
-    if (!trimmer_ || SteadyNow() < next_trim) continue;
-    trimmer_->Trim(judging_.flows, judging_.Reports());
+    if (SteadyNow() < next_trim) continue;
+    Trim();
     next_trim = SteadyNow() + kTrimEvery;
   }
   return problems.empty() ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrJoin(problems, "; "));
 }
 
-void Daemon::AwaitEnd(const Stage& stage, std::vector<std::string>& problems) {
+void Daemon::AwaitEnd(const Lanes& lanes, std::vector<std::string>& problems) {
   while (!stop_.WaitFor(kLookAtLanesEvery)) {
-    const std::vector<LaneReport> reports = stage.Reports();
+    const std::vector<LaneReport> reports = lanes.Reports();
     if (!absl::c_all_of(reports, [](const LaneReport& lane) { return lane.at_end; })) continue;
     for (TopicProblem& problem : Problems(reports)) problems.push_back(std::move(problem.text));
     if (finder_) {
@@ -280,32 +285,6 @@ void Daemon::AwaitEnd(const Stage& stage, std::vector<std::string>& problems) {
   }
 }
 
-std::vector<LaneReport> Daemon::Stage::Reports() const {
-  std::vector<LaneReport> reports;
-  for (const std::unique_ptr<Lane>& lane : lanes) reports.push_back(lane->Report());
-  return reports;
-}
-
-LaneGroup Daemon::Stage::Described() const {
-  return {options.half.routing.has_value(), flows.size(), options.process.brokers, unanswered,
-          SteadyNow() - unanswered_since};
-}
-
-std::vector<int32_t> Daemon::Stage::Partitions(int32_t flow) const {
-  std::vector<int32_t> partitions;
-  for (const auto& lane : lanes) {
-    for (const TopicPartition& each : lane->ReportedPartitions()) {
-      if (each.flow == flow) partitions.push_back(each.partition);
-    }
-  }
-  return partitions;
-}
-
-std::vector<int32_t> Daemon::OwnedPartitions(int32_t flow) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return judging_.Partitions(flow);
-}
-
 std::vector<TotalsFeed*> Daemon::Feeds() const {
   std::vector<TotalsFeed*> feeds;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -315,80 +294,32 @@ std::vector<TotalsFeed*> Daemon::Feeds() const {
 
 bool Daemon::AskEnds() {
   bool is_answered = true;
-  for (Stage* stage : stages_) {
-    const absl::Status asked = stage->AskEnds();
-    is_answered = is_answered && asked.ok();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (asked.ok()) {
-      if (!stage->unanswered.ok()) spdlog::info("the brokers at {} answer again", options_.process.brokers);
-      stage->unanswered = absl::OkStatus();
-      stage->unanswered_since = absl::InfiniteFuture();
-    } else if (stage->unanswered_since == absl::InfiniteFuture()) {
-      stage->unanswered_since = SteadyNow();  // once may be an election
-    } else {
-      if (stage->unanswered.ok()) {
-        spdlog::warn("the brokers at {} do not tell where logs end, and lethe waits for them: {}",
-                     options_.process.brokers, std::string(asked.message()));
-      }
-      stage->unanswered = asked;
-    }
-  }
+  for (Lanes* lanes : lanes_) is_answered = lanes->AskEnds() && is_answered;
   return is_answered;
 }
 
-absl::Status Daemon::Stage::Connect() {
-  if (asking != nullptr) return absl::OkStatus();
-  DaemonOptions readable = options;
-  readable.half.routed_from.clear();  // committed by routers and others alike
-  auto client = MakeAskingClient(readable, met);
-  if (!client.ok()) return client.status();
-  asking = *std::move(client);
-  return absl::OkStatus();
-}
-
-absl::Status Daemon::Stage::AskEnds() {
-  if (absl::Status connected = Connect(); !connected.ok()) return connected;
-  met.Last(asking.get()).IgnoreError();               // what the lanes meet, too, and say
-  std::map<std::string, std::vector<int32_t>> owned;  // by topic
-  for (const LaneReport& lane : Reports()) {
-    for (const PartitionReport& each : lane.partitions) owned[each.topic].push_back(each.partition);
-  }
-  const auto put = [&](const EndsByTopic& asked) {
-    for (const auto& [topic, its_ends] : asked) ends.Put(flows.Find(topic)->number, its_ends);
-  };
-  auto asked = kafka::AskEnds(asking.get(), owned, kAskTimeout);
-  if (asked.ok()) put(*asked);
-  if (!absl::IsNotFound(asked.status())) return asked.status();
-  // One is deleted, and the lanes say so.
-  for (const auto& each : owned) {
-    asked = kafka::AskEnds(asking.get(), {each}, kAskTimeout);
-    if (asked.ok()) put(*asked);
-    if (!asked.ok() && !absl::IsNotFound(asked.status())) return asked.status();
-  }
-  return absl::OkStatus();
+void Daemon::Trim() {
+  if (!routing_ || !judging_.Connect().ok()) return;
+  trimmer_.Trim(*judging_.brokers(), judging_.flows(), judging_.Reports());
 }
 
 absl::Duration Daemon::SilentFor() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
   absl::Duration longest = absl::ZeroDuration();
-  for (const Lane* lane : Lanes()) longest = std::max(longest, lane->SilentFor());
+  for (const Lanes* lanes : lanes_) longest = std::max(longest, lanes->SilentFor());
   return longest;
 }
 
 bool Daemon::OnlyLeaves() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const bool has_started = absl::c_none_of(stages_, [](const Stage* stage) { return stage->lanes.empty(); });
-  return has_started && absl::c_all_of(Lanes(), [](const Lane* lane) { return lane->OnlyLeaves(); });
+  return absl::c_all_of(lanes_, [](const Lanes* lanes) { return lanes->OnlyLeave(); });
 }
 
 bool Daemon::LeavesUnfinished() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return absl::c_any_of(Lanes(), [](const Lane* lane) { return lane->LeavesUnfinished(); });
+  return absl::c_any_of(lanes_, [](const Lanes* lanes) { return lanes->LeaveUnfinished(); });
 }
 
 CountersView Daemon::Counters(size_t top, const std::optional<std::string>& topic) {
-  for (int32_t number = 0; number < judging_.flows.size(); ++number) {
-    const Flow& flow = judging_.flows.at(number);
+  for (int32_t number = 0; number < judging_.flows().size(); ++number) {
+    const Flow& flow = judging_.flows().at(number);
     if (flow.counter_watch == nullptr || (topic && flow.options.input != *topic)) continue;
     CountersView view = flow.counter_watch->View(top);
     view.all_partitions = flow.topics.partitions;
@@ -400,13 +331,13 @@ CountersView Daemon::Counters(size_t top, const std::optional<std::string>& topi
 DaemonReport Daemon::Report() const {
   DaemonReport report;
   report.brokers = options_.process.brokers;
-  report.first = {judging_.options.input,
+  report.first = {judging_.options().input,
                   options_.output,
                   EngineName(options_.engine()),
                   options_.stage.horizon,
                   options_.stage.target_fpp,
                   /*problem=*/"",
-                  judging_.options.half.routed_from};
+                  judging_.options().half.routed_from};
   report.group = options_.process.group;
   report.instance = options_.process.instance;
   report.memory_used_bytes = memory_->memory().used_bytes();
@@ -415,8 +346,8 @@ DaemonReport Daemon::Report() const {
   std::vector<std::string> reasons;
   std::vector<TopicProblem> problems;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (int32_t number = 0; number < judging_.flows.size(); ++number) {
-    const Flow& flow = judging_.flows.at(number);
+  for (int32_t number = 0; number < judging_.flows().size(); ++number) {
+    const Flow& flow = judging_.flows().at(number);
     const DaemonOptions& options = flow.options;
     if (flow.snapshots != nullptr) report.snapshots += flow.snapshots->counts();
     if (!finder_) continue;
@@ -438,16 +369,16 @@ DaemonReport Daemon::Report() const {
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) report.stores.push_back(feed->Report());
   if (routing_) {
     report.routing_lanes = routing_->Reports();
-    AddReasons(routing_->Described(), report.routing_lanes, reasons, problems);
+    routing_->AddReasons(report.routing_lanes, reasons, problems);
   }
   if (report.lanes.empty()) {
     reasons.push_back(report.routing_lanes.empty()
                           ? absl::StrCat("waiting for the brokers at ", options_.process.brokers)
                           : "the inputs are routed to their ends first");
   }
-  AddReasons(judging_.Described(), report.lanes, reasons, problems);
+  judging_.AddReasons(report.lanes, reasons, problems);
   SetReadiness(reasons, problems, report);
   return report;
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,4 +1,4 @@
-#include "connectors/kafka/repartition/source_feed.h"
+#include "src/pipeline/daemon/source_feed.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "connectors/kafka/group/group_state.h"
 #include "src/pipeline/clock/steady_time.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 constexpr absl::Duration kAskSourcesEvery = absl::Seconds(1);
@@ -19,10 +18,15 @@ constexpr absl::Duration kAskSourcesTimeout = absl::Seconds(2);
 
 }  // namespace
 
-SourceFeed::SourceFeed(const DaemonOptions& routing, const Flows& flows,
+SourceFeed::SourceFeed(const DaemonOptions& routing, const Flows& flows, MakeBrokers make,
                        std::function<std::vector<int32_t>(int32_t flow)> owned, WakeUp& asked_soon,
                        const StopFlag& stop)
-    : options_(routing), flows_(flows), owned_(std::move(owned)), asked_soon_(asked_soon), stop_(stop) {
+    : options_(routing),
+      flows_(flows),
+      make_(std::move(make)),
+      owned_(std::move(owned)),
+      asked_soon_(asked_soon),
+      stop_(stop) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -51,36 +55,33 @@ void SourceFeed::Run() {
 }
 
 absl::Status SourceFeed::Connect() {
-  if (client_ != nullptr) return absl::OkStatus();
+  if (brokers_ != nullptr) return absl::OkStatus();
   // With the records that a hanging transaction holds back: they are still to come.
-  ClientConfig config = ReaderConfig(options_, "read_uncommitted");
-  errors_.Watch(config);
-  auto client = config.MakeConsumer();
-  if (!client.ok()) return client.status();
-  client_ = *std::move(client);
+  auto brokers = make_(options_, Isolation::kReadUncommitted);
+  if (!brokers.ok()) return brokers.status();
+  brokers_ = *std::move(brokers);
   return absl::OkStatus();
 }
 
 absl::Status SourceFeed::Ask(const Flow& flow, bool with_count) {
   if (absl::Status connected = Connect(); !connected.ok()) return connected;
-  errors_.Last(client_.get()).IgnoreError();  // what the lanes meet, too, and say
+  brokers_->LastError().IgnoreError();  // what the lanes meet, too, and say
   const std::string& input = flow.options.input;
-  const auto timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(kAskSourcesTimeout));
   int32_t& partitions = partitions_.try_emplace(flow.number, flow.topics.partitions).first->second;
   if (with_count) {
-    const auto count = CountPartitions(client_.get(), input, timeout_ms);
+    const auto count = brokers_->CountPartitions(input);
     if (!count.ok()) return count.status();
     partitions = std::max(partitions, *count);
     flow.sources->SetCount(flow.number, partitions);
   }
   std::vector<int32_t> all(static_cast<size_t>(partitions));
   std::iota(all.begin(), all.end(), 0);
-  const auto ends = AskEnds(client_.get(), input, all, kAskSourcesTimeout);
+  const auto ends = brokers_->AskEnds(input, all, kAskSourcesTimeout);
   if (!ends.ok()) return ends.status();
   std::map<TopicPartition, int64_t> told;
   for (const auto& [partition, end] : *ends) told[{flow.number, partition}] = end;
   flow.sources->PutEnds(told, SteadyNow());
-  const auto committed = AskCommitted(client_.get(), input, partitions);
+  const auto committed = brokers_->AskCommitted(input, partitions);
   if (!committed.ok()) return committed.status();
   std::vector<int32_t> owned = owned_(flow.number);
   std::sort(owned.begin(), owned.end());
@@ -99,4 +100,4 @@ absl::Status SourceFeed::Ask(const Flow& flow, bool with_count) {
   return absl::OkStatus();
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,23 +1,23 @@
 // What routers of other instances have routed, by the commits of their group.
-#ifndef LETHE_CONNECTORS_KAFKA_REPARTITION_SOURCE_FEED_H_
-#define LETHE_CONNECTORS_KAFKA_REPARTITION_SOURCE_FEED_H_
+#ifndef LETHE_SRC_PIPELINE_DAEMON_SOURCE_FEED_H_
+#define LETHE_SRC_PIPELINE_DAEMON_SOURCE_FEED_H_
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "connectors/kafka/client/client.h"
-#include "connectors/kafka/client/log_reader.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/clock/wake_up.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/output/source_pace.h"
+#include "src/pipeline/preflight/brokers.h"
 #include "src/pipeline/task/flow.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // Asks the group, in a thread of its own: each second, and up to fifty times a second while a lane waits for
 // others, which `asked_soon` tells.
@@ -26,9 +26,9 @@ namespace lethe::kafka {
 // its end was there.
 class SourceFeed {
  public:
-  // `routing` are the options of all routers, and `flows` theirs. `owned` returns the partitions of a flow in
-  // this process, whose lanes speak for themselves. All outlive the feed.
-  SourceFeed(const DaemonOptions& routing, const Flows& flows,
+  // `routing` are the options of all routers, and `flows` theirs. `make` makes the client that asks. `owned`
+  // returns the partitions of a flow in this process, whose lanes speak for themselves. All outlive the feed.
+  SourceFeed(const DaemonOptions& routing, const Flows& flows, MakeBrokers make,
              std::function<std::vector<int32_t>(int32_t flow)> owned, WakeUp& asked_soon,
              const StopFlag& stop);
   // After the stop.
@@ -44,15 +44,15 @@ class SourceFeed {
 
   const DaemonOptions& options_;
   const Flows& flows_;
+  const MakeBrokers make_;
   const std::function<std::vector<int32_t>(int32_t flow)> owned_;
   WakeUp& asked_soon_;
   const StopFlag& stop_;
   std::map<int32_t, int32_t> partitions_;  // of each flow
-  ClientErrors errors_;
-  ClientPtr client_;
+  std::unique_ptr<Brokers> brokers_;
   std::thread thread_;
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_REPARTITION_SOURCE_FEED_H_
+#endif  // LETHE_SRC_PIPELINE_DAEMON_SOURCE_FEED_H_

@@ -1,0 +1,113 @@
+#include "connectors/kafka/group/broker_client.h"
+
+#include <utility>
+
+#include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/group/group_state.h"
+#include "connectors/kafka/topics/topics.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr int kAskTimeoutMs = 3000;
+constexpr int kDeleteTimeoutMs = 2000;
+// A broker makes a member id of the name of a static member, or of the client's, and "-" and a UUID.
+constexpr size_t kIdBehindName = 37;
+
+using DeleteRecordsPtr = std::unique_ptr<rd_kafka_DeleteRecords_t, Destroyer<rd_kafka_DeleteRecords_destroy>>;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BrokerClient>> BrokerClient::Make(const DaemonOptions& options,
+                                                                 Isolation isolation) {
+  std::unique_ptr<BrokerClient> brokers(new BrokerClient(options.process.group));
+  ClientConfig config =
+      ReaderConfig(options, isolation == Isolation::kReadCommitted ? "read_committed" : "read_uncommitted");
+  brokers->errors_.Watch(config);
+  // A consumer: a producer's question would create missing topics where brokers allow it.
+  auto client = config.MakeConsumer();
+  if (!client.ok()) return client.status();
+  brokers->client_ = *std::move(client);
+  return brokers;
+}
+
+std::vector<std::string> BrokerClient::TopicNames() { return kafka::TopicNames(client()); }
+
+absl::StatusOr<int32_t> BrokerClient::CountPartitions(const std::string& topic) {
+  return kafka::CountPartitions(client(), topic, kAskTimeoutMs);
+}
+
+absl::StatusOr<TopicFacts> BrokerClient::DescribeTopic(const std::string& topic) {
+  return kafka::DescribeTopic(client(), topic);
+}
+
+absl::Status BrokerClient::CreateTopic(const TopicFacts& topic, bool validate_only) {
+  return kafka::CreateTopic(client(), topic, validate_only);
+}
+
+absl::StatusOr<std::vector<CommittedOffset>> BrokerClient::AskCommitted(const std::string& topic,
+                                                                        int32_t partitions) {
+  return kafka::AskCommitted(client(), topic, partitions);
+}
+
+absl::StatusOr<EndsByTopic> BrokerClient::AskEnds(const PartitionsByTopic& partitions,
+                                                  absl::Duration timeout) {
+  auto ends = kafka::AskEnds(client(), partitions, timeout);
+  if (!ends.ok() || !IsEmbedded(client())) return ends;
+  // The embedded broker answers for one partition only.
+  for (const auto& [topic, of_topic] : partitions) {
+    for (const int32_t partition : of_topic) {
+      const auto bounds = BoundsOf(client(), topic, partition, kAskTimeoutMs);
+      if (bounds.ok()) (*ends)[topic][partition] = bounds->end;
+    }
+  }
+  return ends;
+}
+
+absl::StatusOr<std::vector<NamedMember>> BrokerClient::AskMembers() {
+  using GroupsPtr = std::unique_ptr<const rd_kafka_group_list, Destroyer<rd_kafka_group_list_destroy>>;
+  // rd_kafka_DescribeConsumerGroups() says more, but where brokers do not know the request, such as the one
+  // of `lethe demo`, the client of librdkafka 2.0.2 never closes.
+  const rd_kafka_group_list* raw = nullptr;
+  const rd_kafka_resp_err_t code = rd_kafka_list_groups(client(), group_.c_str(), &raw, kAskTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the members of the group");
+  const GroupsPtr groups(raw);
+  std::vector<NamedMember> members;
+  for (int i = 0; i < groups->group_cnt; ++i) {
+    for (int j = 0; j < groups->groups[i].member_cnt; ++j) {
+      const rd_kafka_group_member_info& member = groups->groups[i].members[j];
+      const absl::string_view id = member.member_id;
+      if (id.size() <= kIdBehindName) continue;
+      members.push_back(
+          {std::string(id), std::string(id.substr(0, id.size() - kIdBehindName)), member.client_host});
+    }
+  }
+  return members;
+}
+
+absl::StatusOr<Brokers::Answers> BrokerClient::DeleteRecords(const EndsByTopic& below) {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
+  for (const auto& [topic, of_topic] : below) {
+    for (const auto& [partition, offset] : of_topic) {
+      rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = offset;
+    }
+  }
+  const DeleteRecordsPtr deletion(rd_kafka_DeleteRecords_new(list.get()));
+  rd_kafka_DeleteRecords_t* deletions[] = {deletion.get()};
+  const EventPtr event = AskAdmin(client(), kDeleteTimeoutMs, [&](rd_kafka_queue_t* queue) {
+    rd_kafka_DeleteRecords(client(), deletions, 1, nullptr, queue);
+  });
+  if (event == nullptr) return absl::UnavailableError("deleting records timed out");
+  const rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "deleting records");
+  const rd_kafka_topic_partition_list_t* done =
+      rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()));
+  Answers answers;
+  for (int i = 0; i < done->cnt; ++i) {
+    const rd_kafka_topic_partition_t& each = done->elems[i];
+    answers[each.topic].emplace(each.partition, ErrorStatus(each.err, "deleting records"));
+  }
+  return answers;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,54 @@
+// What is asked of the brokers, asked by a client of librdkafka.
+#ifndef LETHE_CONNECTORS_KAFKA_GROUP_BROKER_CLIENT_H_
+#define LETHE_CONNECTORS_KAFKA_GROUP_BROKER_CLIENT_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "connectors/kafka/client/client.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/preflight/brokers.h"
+
+namespace lethe::kafka {
+
+class BrokerClient final : public Brokers {
+ public:
+  // InvalidArgument: librdkafka refuses a property.
+  static absl::StatusOr<std::unique_ptr<BrokerClient>> Make(const DaemonOptions& options,
+                                                            Isolation isolation);
+
+  absl::Status LastError() override { return errors_.Last(client()); }
+  std::vector<std::string> TopicNames() override;
+  absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override;
+  absl::StatusOr<TopicFacts> DescribeTopic(const std::string& topic) override;
+  absl::Status CreateTopic(const TopicFacts& topic, bool validate_only) override;
+  using Brokers::AskCommitted;
+  absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic,
+                                                            int32_t partitions) override;
+  using Brokers::AskEnds;
+  absl::StatusOr<EndsByTopic> AskEnds(const PartitionsByTopic& partitions, absl::Duration timeout) override;
+  absl::StatusOr<std::vector<NamedMember>> AskMembers() override;
+  absl::StatusOr<Answers> DeleteRecords(const EndsByTopic& below) override;
+
+  rd_kafka_t* client() const { return client_.get(); }
+
+ private:
+  explicit BrokerClient(std::string group) : group_(std::move(group)) {}
+
+  const std::string group_;
+  ClientErrors errors_;  // outlives the client
+  ClientPtr client_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_GROUP_BROKER_CLIENT_H_

@@ -1,0 +1,85 @@
+#include "src/pipeline/preflight/describe_topics.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "src/pipeline/options/stage_options.h"
+
+namespace lethe {
+namespace {
+
+absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string_view role,
+                                      const std::string& name, int32_t partitions, Brokers& brokers) {
+  auto topic = brokers.DescribeTopic(name);
+  if (absl::IsPermissionDenied(topic.status())) {
+    return WithGrant(role, name,
+                     absl::PermissionDeniedError(absl::StrCat(role, " ", topic.status().message())));
+  }
+  if (!absl::IsNotFound(topic.status())) return topic;
+  // An input exists if its name is right; an output is new at first.
+  return MissingTopic(options, role, name, partitions,
+                      role == "input" ? brokers.TopicNames() : std::vector<std::string>());
+}
+
+}  // namespace
+
+absl::StatusOr<TopicFacts> DescribeInputs(const DaemonOptions& options, const std::vector<std::string>& names,
+                                          Brokers& brokers) {
+  TopicFacts all;
+  absl::Status missing;
+  for (const std::string& name : names) {
+    auto topic = DescribeAs(options, "input", name, 1, brokers);
+    if (!topic.ok()) {
+      if (!absl::IsNotFound(topic.status())) return topic;
+      if (missing.ok()) missing = topic.status();
+      continue;
+    }
+    if (all.partitions == 0) {
+      all = *std::move(topic);
+    } else {
+      all.Join(*topic);
+    }
+  }
+  if (all.partitions == 0) return missing;
+  return all;
+}
+
+absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, Brokers& brokers) {
+  AllTopics topics;
+  absl::Status asked;
+  const auto describe = [&](absl::string_view role, const std::string& name, int32_t partitions, auto& into) {
+    auto topic = DescribeAs(options, role, name, partitions, brokers);
+    asked = topic.status();
+    if (topic.ok()) into = *std::move(topic);
+    const bool creates_it = role == "snapshot" || role == "repartition";
+    if (creates_it && absl::IsNotFound(asked)) asked = absl::OkStatus();
+  };
+  describe("input", options.input, 1, topics.input);
+  if (asked.ok() && !options.half.routed_from.empty()) {
+    auto origin = DescribeInputs(options, options.half.routed_from, brokers);
+    asked = origin.status();
+    if (origin.ok()) topics.origin = *std::move(origin);
+  }
+  const int32_t partitions = topics.with_places().partitions;
+  if (asked.ok()) describe("output", options.output, partitions, topics.output);
+  for (const CounterOptions& each : options.counters) {
+    if (!asked.ok()) return asked;
+    TopicFacts& counter = topics.counters.emplace_back();
+    counter.name = each.output;
+    describe("counter", each.output, topics.input.partitions, counter);
+    if (each.mode == CounterMode::kTotal && absl::IsNotFound(asked))
+      asked = absl::OkStatus();  // created later
+  }
+  if (asked.ok() && !options.divert.empty()) describe("divert", options.divert, partitions, topics.divert);
+  if (asked.ok() && !options.process.snapshots.topic.empty()) {
+    describe("snapshot", options.process.snapshots.topic, 1, topics.snapshots);
+  }
+  if (asked.ok() && options.has_two_stages()) {
+    describe("repartition", RepartitionTopic(options), 1, topics.repartition);
+  }
+  if (!asked.ok()) return asked;
+  return topics;
+}
+
+}  // namespace lethe

@@ -1,0 +1,99 @@
+#include "src/pipeline/preflight/inspect_topics.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/clock/patiently.h"
+#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/describe_topics.h"
+#include "src/pipeline/preflight/topic_rules.h"
+
+namespace lethe {
+namespace {
+
+// Short enough for a prompt stop; callers ask again, over the same connection.
+constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
+constexpr absl::Duration kEndsTimeout = absl::Milliseconds(1500);
+constexpr absl::Duration kFindPatience = absl::Seconds(10);
+
+// In one request: hundreds of topics are inspected in a row.
+absl::Status AddEndOffsets(Brokers& brokers, const std::string& input, Topics& topics) {
+  std::vector<int32_t> partitions(static_cast<size_t>(topics.partitions));
+  std::iota(partitions.begin(), partitions.end(), 0);
+  const auto ends = brokers.AskEnds(input, partitions, kEndsTimeout);
+  if (!ends.ok()) return ends.status();
+  for (const int32_t partition : partitions) {
+    const auto end = ends->find(partition);
+    if (end == ends->end()) {
+      return absl::UnavailableError(
+          absl::StrCat("asking for the end of ", input, "-", partition, ": no answer"));
+    }
+    topics.end_offsets.push_back(end->second);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const StopFlag& stop,
+                         absl::FunctionRef<absl::Status()> ask) {
+  std::string said;
+  absl::Time missing_since = absl::InfiniteFuture();
+  for (;;) {
+    absl::Status answer = ask();
+    // Some brokers may not know a new topic yet.
+    const bool missing = absl::IsNotFound(answer);
+    missing_since = missing ? std::min(missing_since, SteadyNow()) : absl::InfiniteFuture();
+    const bool wait = missing ? SteadyNow() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
+    if (!wait) return answer;
+    const absl::Status met = brokers.LastError();
+    if (absl::IsPermissionDenied(met)) return met;
+    const std::string why(met.ok() ? answer.message() : met.message());
+    // A topic may have been created a moment ago; if it stays missing, the error says so.
+    if (said != why && !missing) spdlog::warn("waiting for {}: {}", options.process.brokers, why);
+    said = why;
+    if (stop.WaitFor(absl::Milliseconds(250))) {
+      return absl::CancelledError(
+          absl::StrCat("stopped while waiting for ", options.process.brokers, ": ", why));
+    }
+  }
+}
+
+absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brokers) {
+  const auto described = DescribeTopics(options, brokers);
+  if (!described.ok()) return described.status();
+  Topics topics = TopicsOf(*described);
+  topics.least_partitions = INT32_MAX;
+  for (const std::string& topic : TopicsOfSamePartition(options)) {
+    topics.least_partitions = std::min(topics.least_partitions, brokers.CountPartitions(topic).value_or(0));
+  }
+  auto warnings = WarningsAtStart(ApplyTopicRules(options, *described), [&]() -> absl::StatusOr<bool> {
+    const auto committed = brokers.AskCommitted(options.input, topics.partitions);
+    if (!committed.ok()) return committed.status();
+    return HasBegun(*committed);
+  });
+  if (!warnings.ok()) return warnings.status();
+  topics.warnings = *std::move(warnings);
+  if (absl::Status ends = AddEndOffsets(brokers, options.input, topics); !ends.ok()) return ends;
+  return topics;
+}
+
+absl::StatusOr<TopicList::Inputs> FindInputs(Brokers& brokers, const TopicList& list) {
+  const auto names = Patiently(kFindPatience, [&]() -> absl::StatusOr<std::vector<std::string>> {
+    std::vector<std::string> answer = brokers.TopicNames();
+    if (answer.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
+    return answer;
+  });
+  if (!names.ok()) return names.status();
+  return list.Match({names->begin(), names->end()});
+}
+
+}  // namespace lethe

@@ -1,0 +1,30 @@
+// Asks about the topics before the first record.
+#ifndef LETHE_SRC_PIPELINE_PREFLIGHT_INSPECT_TOPICS_H_
+#define LETHE_SRC_PIPELINE_PREFLIGHT_INSPECT_TOPICS_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/options/topic_list.h"
+#include "src/pipeline/options/topics.h"
+#include "src/pipeline/preflight/brokers.h"
+
+namespace lethe {
+
+// Asks again while the brokers are away, or while a topic is missing that may have been created a moment ago
+// (Cancelled on stop). PermissionDenied: the brokers refuse this user.
+absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const StopFlag& stop,
+                         absl::FunctionRef<absl::Status()> ask);
+
+// Of the input and of what is written. NotFound: a topic is missing. FailedPrecondition: the topics do not
+// fit. PermissionDenied: the brokers refuse this user the description of a topic. Unavailable: ask again.
+absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brokers);
+
+// The topics of the list that are there now. Not OK: no broker answers.
+absl::StatusOr<TopicList::Inputs> FindInputs(Brokers& brokers, const TopicList& list);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_PREFLIGHT_INSPECT_TOPICS_H_

@@ -1,0 +1,116 @@
+// Brokers in memory: topics, commits and ends, as a test sets them.
+#ifndef LETHE_TESTS_SUPPORT_FAKE_BROKERS_H_
+#define LETHE_TESTS_SUPPORT_FAKE_BROKERS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/preflight/brokers.h"
+
+namespace lethe {
+
+// What the brokers have. Not thread-safe.
+struct FakeTopics {
+  struct Topic {
+    int32_t partitions = 1;
+    TopicConfig config = {};
+    std::map<int32_t, int64_t> ends = {};                              // by partition; none: 0
+    std::map<std::string, std::vector<CommittedOffset>> commits = {};  // by group
+  };
+  std::map<std::string, Topic> by_name = {};
+  std::map<std::string, absl::Status> trouble =
+      {};  // of topics: what every question about them is answered with
+  bool is_away = false;
+  std::vector<std::string> created = {};
+  EndsByTopic deleted_below = {};
+};
+
+// A client of this group.
+class FakeBrokers final : public Brokers {
+ public:
+  FakeBrokers(FakeTopics& topics, std::string group) : topics_(topics), group_(std::move(group)) {}
+
+  absl::Status LastError() override { return Away(); }
+  std::vector<std::string> TopicNames() override {
+    std::vector<std::string> names;
+    for (const auto& [name, topic] : topics_.by_name) names.push_back(name);
+    return topics_.is_away ? std::vector<std::string>() : names;
+  }
+  absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override {
+    if (absl::Status found = Find(topic); !found.ok()) return found;
+    return topics_.by_name[topic].partitions;
+  }
+  absl::StatusOr<TopicFacts> DescribeTopic(const std::string& topic) override {
+    if (absl::Status found = Find(topic); !found.ok()) return found;
+    return TopicFacts{.name = topic,
+                      .partitions = topics_.by_name[topic].partitions,
+                      .config = topics_.by_name[topic].config};
+  }
+  absl::Status CreateTopic(const TopicFacts& topic, bool validate_only) override {
+    if (absl::Status away = Away(); !away.ok() || validate_only) return away;
+    topics_.created.push_back(topic.name);
+    topics_.by_name[topic.name] = {.partitions = topic.partitions, .config = topic.config};
+    return absl::OkStatus();
+  }
+  using Brokers::AskCommitted;
+  absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic,
+                                                            int32_t partitions) override {
+    if (absl::Status found = Find(topic); !found.ok()) return found;
+    std::vector<CommittedOffset> committed = topics_.by_name[topic].commits[group_];
+    committed.resize(static_cast<size_t>(partitions));
+    return committed;
+  }
+  using Brokers::AskEnds;
+  absl::StatusOr<EndsByTopic> AskEnds(const PartitionsByTopic& partitions, absl::Duration) override {
+    EndsByTopic ends;
+    for (const auto& [topic, of_topic] : partitions) {
+      if (absl::Status found = Find(topic); !found.ok()) return found;
+      for (const int32_t partition : of_topic)
+        ends[topic][partition] = topics_.by_name[topic].ends[partition];
+    }
+    return ends;
+  }
+  absl::StatusOr<std::vector<NamedMember>> AskMembers() override { return std::vector<NamedMember>(); }
+  absl::StatusOr<Answers> DeleteRecords(const EndsByTopic& below) override {
+    if (absl::Status away = Away(); !away.ok()) return away;
+    Answers answers;
+    for (const auto& [topic, of_topic] : below) {
+      for (const auto& [partition, offset] : of_topic) {
+        answers[topic][partition] = Find(topic);
+        if (answers[topic][partition].ok()) topics_.deleted_below[topic][partition] = offset;
+      }
+    }
+    return answers;
+  }
+
+ private:
+  absl::Status Away() const {
+    return topics_.is_away ? absl::UnavailableError("no broker answers") : absl::OkStatus();
+  }
+  absl::Status Find(const std::string& topic) const {
+    if (absl::Status away = Away(); !away.ok()) return away;
+    const auto trouble = topics_.trouble.find(topic);
+    if (trouble != topics_.trouble.end()) return trouble->second;
+    return topics_.by_name.contains(topic) ? absl::OkStatus()
+                                           : absl::NotFoundError(absl::StrCat("no ", topic));
+  }
+
+  FakeTopics& topics_;
+  const std::string group_;
+};
+
+inline MakeBrokers MakerOf(FakeTopics& topics) {
+  return [&topics](const DaemonOptions& options, Isolation) {
+    return std::make_unique<FakeBrokers>(topics, options.process.group);
+  };
+}
+
+}  // namespace lethe
+
+#endif  // LETHE_TESTS_SUPPORT_FAKE_BROKERS_H_
