@@ -42,7 +42,7 @@ class ImpatientDaemon {
     options.stage.memory_limit_bytes = 1 << 20;
     options.process.stall_patience = absl::Seconds(1);
     options.process.properties = std::move(properties);
-    daemon_ = Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options).value();
+    daemon_ = lethe::Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options).value();
     thread_ = std::thread([this] { status_ = daemon_->Run(); });
   }
   ~ImpatientDaemon() {
@@ -60,7 +60,7 @@ class ImpatientDaemon {
   }
 
  private:
-  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<lethe::Daemon> daemon_;
   absl::Status status_;
   std::thread thread_;
 };

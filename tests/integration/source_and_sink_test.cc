@@ -190,7 +190,7 @@ class GroupOnBroker {
   void Expel() {
     EXPECT_TRUE(WaitUntil(
         [&] {
-          const auto brokers = kafka::BrokerClient::Make(options_, Isolation::kReadCommitted);
+          const auto brokers = kafka::BrokerClient::Make(options_, lethe::Isolation::kReadCommitted);
           const auto members = (*brokers)->AskMembers();
           return members.ok() && members->empty();
         },

@@ -262,12 +262,12 @@ TEST(Layers, TheRulesAreStrict) {
       {"src/stage/stage.cc", "#include \"src/cli/config/units.h\"", false},
       {"src/pipeline/worker.cc", "#include \"src/record/record.h\"", true},
       {"src/pipeline/worker.cc", "#include <librdkafka/rdkafka.h>", false},
-      {"connectors/kafka/lane.cc", "#include <librdkafka/rdkafka.h>", true},
-      {"connectors/kafka/lane.cc", "#include \"connectors/kafka/output/output.h\"", true},
-      {"connectors/kafka/lane.cc", "#include \"connectors/http/http_server.h\"", false},
+      {"connectors/kafka/connector.cc", "#include <librdkafka/rdkafka.h>", true},
+      {"connectors/kafka/connector.cc", "#include \"connectors/kafka/output/output.h\"", true},
+      {"connectors/kafka/connector.cc", "#include \"connectors/http/http_server.h\"", false},
       {"src/pipeline/worker.cc", "#include \"connectors/kafka/output/output.h\"", false},
       {"src/pipeline/worker.cc", "#include \"src/cli/config/config.h\"", false},
-      {"src/cli/main.cc", "#include \"connectors/kafka/daemon.h\"", true},
+      {"src/cli/main.cc", "#include \"connectors/kafka/connector.h\"", true},
       {"src/cli/main.cc", "#include \"tests/support/oracle.h\"", false},
   };
   for (const auto& [file, line, is_allowed] : cases) {

@@ -9,8 +9,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
-#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/inspect_topics.h"
 #include "src/pipeline/preflight/own_topics.h"
@@ -31,15 +29,18 @@ constexpr absl::Duration kStorePatience = absl::Seconds(1);
 
 }  // namespace
 
-Daemon::Daemon(std::unique_ptr<Connector> connector, DaemonOptions options, OpenStore open_store)
+Daemon::Daemon(std::unique_ptr<Connector> connector, DaemonOptions options, OpenStore open_store,
+               const Clock& clock)
     : connector_(std::move(connector)),
       options_(std::move(options)),
       open_store_(std::move(open_store)),
-      judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_, *connector_) {}
+      clock_(clock),
+      judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_, *connector_, clock_) {}
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(std::unique_ptr<Connector> connector,
                                                        DaemonOptions options, OpenStore open_store,
-                                                       std::vector<DaemonOptions> topics) {
+                                                       std::vector<DaemonOptions> topics,
+                                                       const Clock& clock) {
   const bool is_list =
       topics.size() > 1 ||
       (!topics.empty() && (IsPattern(topics.front().input) || !topics.front().merged.empty()));
@@ -52,12 +53,13 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(std::unique_ptr<Connector
     }
     if (absl::Status status = Validate(topic.stage, LimitsOf(topic.engine())); !status.ok()) return status;
   }
-  std::unique_ptr<Daemon> daemon(new Daemon(std::move(connector), std::move(options), std::move(open_store)));
+  std::unique_ptr<Daemon> daemon(
+      new Daemon(std::move(connector), std::move(options), std::move(open_store), clock));
   const auto routed =
       absl::c_find_if(topics, [](const DaemonOptions& each) { return each.scope == Scope::kTopic; });
   if (routed != topics.end()) {
     daemon->lanes_.push_back(
-        &daemon->routing_.emplace(RoutingOptions(*routed, routed->input), *daemon->connector_));
+        &daemon->routing_.emplace(RoutingOptions(*routed, routed->input), *daemon->connector_, clock));
   }
   auto memory = CreateStage(daemon->judging_.options().engine(), daemon->judging_.options().stage);
   if (!memory.ok()) return memory.status();
@@ -91,7 +93,7 @@ absl::Status Daemon::Run() {
   const absl::Duration patience =
       options_.process.exit_at_end && status.ok() ? absl::InfiniteDuration() : kStorePatience;
   for (TotalsFeed* feed : Feeds()) {
-    feed->Finish(patience, [&] { return !is_hurried_ || patience < absl::InfiniteDuration(); });
+    feed->Finish(patience, [&] { return !hurried_.requested() || patience < absl::InfiniteDuration(); });
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -102,10 +104,9 @@ absl::Status Daemon::Run() {
 }
 
 void Daemon::PauseForWinner() const {
-  const absl::Time end = SteadyNow() + judging_.pause();
   spdlog::error("ending in {}: another process has this instance",
                 absl::FormatDuration(absl::Trunc(judging_.pause(), absl::Milliseconds(100))));
-  while (!is_hurried_ && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(50));
+  clock_.WaitFor(hurried_, judging_.pause());
 }
 
 MakeBrokers Daemon::Maker() {
@@ -118,7 +119,7 @@ absl::Status Daemon::Await(const DaemonOptions& options,
                            absl::FunctionRef<absl::Status(Brokers& brokers)> ask) {
   const auto brokers = connector_->MakeBrokers(options, IsolationOf(options));
   if (!brokers.ok()) return brokers.status();
-  return AwaitTopics(options, **brokers, stop_, [&] { return ask(**brokers); });
+  return AwaitTopics(options, **brokers, stop_, clock_, [&] { return ask(**brokers); });
 }
 
 absl::StatusOr<Topics> Daemon::AwaitInspected(const DaemonOptions& options) {
@@ -215,7 +216,7 @@ absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool i
     feeds_.push_back(std::make_unique<TotalsFeed>(
         added.options, counter, open_store_(counter, options.origin()),
         connector_->OpenTotals(added.options, counter.output),
-        [this, number = added.number] { return judging_.Partitions(number); }, stop_));
+        [this, number = added.number] { return judging_.Partitions(number); }, stop_, clock_));
     feeds_.back()->Start();
   }
   return absl::OkStatus();
@@ -234,7 +235,7 @@ absl::Status Daemon::RunToStop() {
   if (routing_) {
     source_feed_ = std::make_unique<SourceFeed>(
         routing_->options(), routing_->flows(), Maker(),
-        [this](int32_t flow) { return routing_->Partitions(flow); }, asked_soon_, stop_);
+        [this](int32_t flow) { return routing_->Partitions(flow); }, asked_soon_, stop_, clock_);
     Start(*routing_);
   }
   if (routing_ && options_.process.exit_at_end) {
@@ -251,28 +252,28 @@ absl::Status Daemon::RunToStop() {
     for (TotalsFeed* feed : Feeds()) feed->KeepOwned();
     stop_.Request();
   }
-  absl::Time next_trim = SteadyNow() + kTrimEvery;
-  absl::Time next_ask = SteadyNow() + options_.process.stall_patience / kAsksInPatience;
+  absl::Time next_trim = clock_.Steady() + kTrimEvery;
+  absl::Time next_ask = clock_.Steady() + options_.process.stall_patience / kAsksInPatience;
   bool is_answered = true;
-  while (!stop_.WaitFor(finder_ ? kFindEvery : next_ask - SteadyNow())) {
+  while (!clock_.WaitFor(stop_, finder_ ? kFindEvery : next_ask - clock_.Steady())) {
     if (finder_ && is_answered && judging_.Connect().ok()) {
       // Without an answer, the next question for the ends says so.
       finder_->Look(*judging_.brokers()).IgnoreError();
     }
-    if (SteadyNow() < next_ask) continue;
+    if (clock_.Steady() < next_ask) continue;
     is_answered = AskEnds();
     next_ask =
-        SteadyNow() + (is_answered ? options_.process.stall_patience / kAsksInPatience : kAskAgainAfter);
+        clock_.Steady() + (is_answered ? options_.process.stall_patience / kAsksInPatience : kAskAgainAfter);
     instance_lock_.CloseQuestions();
-    if (SteadyNow() < next_trim) continue;
+    if (clock_.Steady() < next_trim) continue;
     Trim();
-    next_trim = SteadyNow() + kTrimEvery;
+    next_trim = clock_.Steady() + kTrimEvery;
   }
   return problems.empty() ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrJoin(problems, "; "));
 }
 
 void Daemon::AwaitEnd(const Lanes& lanes, std::vector<std::string>& problems) {
-  while (!stop_.WaitFor(kLookAtLanesEvery)) {
+  while (!clock_.WaitFor(stop_, kLookAtLanesEvery)) {
     const std::vector<LaneReport> reports = lanes.Reports();
     if (!absl::c_all_of(reports, [](const LaneReport& lane) { return lane.at_end; })) continue;
     for (TopicProblem& problem : Problems(reports)) problems.push_back(std::move(problem.text));

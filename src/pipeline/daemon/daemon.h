@@ -2,7 +2,6 @@
 #ifndef LETHE_SRC_PIPELINE_DAEMON_DAEMON_H_
 #define LETHE_SRC_PIPELINE_DAEMON_DAEMON_H_
 
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -18,6 +17,7 @@
 #include "lethe/stage.h"
 #include "src/counters/counter_store.h"
 #include "src/pipeline/assign/instance_lock.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/daemon/connector.h"
 #include "src/pipeline/daemon/lanes.h"
@@ -44,7 +44,8 @@ class Daemon {
       std::function<std::unique_ptr<CounterStore>(const CounterOptions& counter, const std::string& input)>;
   static absl::StatusOr<std::unique_ptr<Daemon>> Create(std::unique_ptr<Connector> connector,
                                                         DaemonOptions options, OpenStore open_store = nullptr,
-                                                        std::vector<DaemonOptions> topics = {});
+                                                        std::vector<DaemonOptions> topics = {},
+                                                        const Clock& clock = SystemClock());
 
   // Runs until Stop(), until the end as it was at the start (exit_at_end), or until an error that it cannot
   // handle. When it returns OK, all that was carried out is committed, unless LeavesUnfinished().
@@ -52,7 +53,7 @@ class Daemon {
 
   // Ends Run() soon: commits or aborts the open transaction, and leaves the group. From any thread.
   void Stop() {
-    is_hurried_ = true;
+    hurried_.Request();
     stop_.Request();
   }
 
@@ -70,7 +71,8 @@ class Daemon {
   absl::Duration SilentFor() const;
 
  private:
-  Daemon(std::unique_ptr<Connector> connector, DaemonOptions options, OpenStore open_store);
+  Daemon(std::unique_ptr<Connector> connector, DaemonOptions options, OpenStore open_store,
+         const Clock& clock);
   // Before this process ends because another has its instance.
   void PauseForWinner() const;
   MakeBrokers Maker();
@@ -100,7 +102,9 @@ class Daemon {
   const DaemonOptions options_;
   const OpenStore open_store_;
   std::unique_ptr<DedupStage> memory_;  // whose memory limit all flows share
+  const Clock& clock_;
   StopFlag stop_;
+  StopFlag hurried_;  // Stop() was called
   InstanceLock instance_lock_;
   Lanes judging_;
   std::unique_ptr<SnapshotThread> snapshot_thread_;  // ends before the flows; null: there are no snapshots
@@ -110,8 +114,7 @@ class Daemon {
   std::map<std::string, std::unique_ptr<RoutedSources>> sources_;  // by the topic to which they are routed
   std::unique_ptr<SourceFeed> source_feed_;
   LogTrimmer trimmer_;
-  std::optional<FlowFinder> finder_;     // of a list of topics
-  std::atomic<bool> is_hurried_{false};  // Stop() was called
+  std::optional<FlowFinder> finder_;  // of a list of topics
 
   mutable std::mutex mutex_;
   absl::Status first_error_;                           // guarded by mutex_, like these

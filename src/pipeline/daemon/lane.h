@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/daemon/connector.h"
 #include "src/pipeline/worker.h"
@@ -17,8 +18,8 @@ namespace lethe {
 // Thread safety: Run() belongs to one thread; const functions may be called from any.
 class Lane {
  public:
-  Lane(const Shared& shared, int lane, const StopFlag& stop, Connector& connector)
-      : shared_(shared), state_(lane, stop), streams_(connector.MakeStreams(shared_, state_, [this] {
+  Lane(const Shared& shared, int lane, const StopFlag& stop, Connector& connector, const Clock& clock)
+      : shared_(shared), state_(lane, stop, clock), streams_(connector.MakeStreams(shared_, state_, [this] {
           return worker_.membership().MayRecreateProducer();
         })) {}
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -16,9 +15,10 @@ constexpr absl::Duration kAskTimeout = absl::Seconds(1);
 
 }  // namespace
 
-Lanes::Lanes(DaemonOptions options, Connector& connector)
+Lanes::Lanes(DaemonOptions options, Connector& connector, const Clock& clock)
     : options_(std::move(options)),
       connector_(connector),
+      clock_(clock),
       claim_(options_, [this]() -> absl::StatusOr<std::vector<NamedMember>> {
         // Lanes ask for themselves, in their threads.
         const auto brokers = connector_.MakeBrokers(options_, Isolation::kReadCommitted);
@@ -31,7 +31,7 @@ void Lanes::Start(const StopFlag& stop, const std::function<void(const absl::Sta
   const Shared shared = {options_, flows_, kept_, claim_, ends_};
   const std::lock_guard<std::mutex> lock(mutex_);
   for (int i = 0; i < options_.process.lanes; ++i) {
-    Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>(shared, i, stop, connector_));
+    Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>(shared, i, stop, connector_, clock_));
     threads_.emplace_back([&lane, ended] { ended(lane.Run()); });
   }
 }
@@ -56,7 +56,7 @@ bool Lanes::AskEnds() {
     unanswered_ = absl::OkStatus();
     unanswered_since_ = absl::InfiniteFuture();
   } else if (unanswered_since_ == absl::InfiniteFuture()) {
-    unanswered_since_ = SteadyNow();  // once may be an election
+    unanswered_since_ = clock_.Steady();  // once may be an election
   } else {
     if (unanswered_.ok()) {
       spdlog::warn("the brokers at {} do not tell where logs end, and lethe waits for them: {}",
@@ -113,7 +113,7 @@ void Lanes::AddReasons(const std::vector<LaneReport>& reports, std::vector<std::
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     group.unanswered = unanswered_;
-    group.unanswered_for = SteadyNow() - unanswered_since_;
+    group.unanswered_for = clock_.Steady() - unanswered_since_;
   }
   lethe::AddReasons(group, reports, reasons, problems);
 }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "src/pipeline/assign/instance_claim.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/daemon/connector.h"
 #include "src/pipeline/daemon/lane.h"
@@ -28,8 +29,8 @@ namespace lethe {
 // Thread safety: Start, Connect and AskEnds belong to one thread; const functions may be called from any.
 class Lanes {
  public:
-  // The connector outlives them.
-  Lanes(DaemonOptions options, Connector& connector);
+  // Connector and clock outlive them.
+  Lanes(DaemonOptions options, Connector& connector, const Clock& clock);
 
   const DaemonOptions& options() const { return options_; }
   Flows& flows() { return flows_; }
@@ -66,6 +67,7 @@ class Lanes {
 
   const DaemonOptions options_;
   Connector& connector_;
+  const Clock& clock_;
   InstanceClaim claim_;
   Flows flows_;
   KeptPartitions kept_;  // their filters end before their flows

@@ -6,9 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/time/clock.h"
-#include "src/pipeline/clock/steady_time.h"
-
 namespace lethe {
 namespace {
 
@@ -20,13 +17,14 @@ constexpr absl::Duration kAskSourcesTimeout = absl::Seconds(2);
 
 SourceFeed::SourceFeed(const DaemonOptions& routing, const Flows& flows, MakeBrokers make,
                        std::function<std::vector<int32_t>(int32_t flow)> owned, WakeUp& asked_soon,
-                       const StopFlag& stop)
+                       const StopFlag& stop, const Clock& clock)
     : options_(routing),
       flows_(flows),
       make_(std::move(make)),
       owned_(std::move(owned)),
       asked_soon_(asked_soon),
-      stop_(stop) {
+      stop_(stop),
+      clock_(clock) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -37,9 +35,9 @@ SourceFeed::~SourceFeed() {
 
 void SourceFeed::Run() {
   absl::Time next_ask = absl::InfinitePast();
-  while (!stop_.WaitFor(kAskSoonEvery)) {
-    asked_soon_.WaitFor(std::max(next_ask - SteadyNow(), absl::ZeroDuration()));
-    const bool is_due = SteadyNow() >= next_ask;
+  while (!clock_.WaitFor(stop_, kAskSoonEvery)) {
+    asked_soon_.WaitFor(std::max(next_ask - clock_.Steady(), absl::ZeroDuration()));
+    const bool is_due = clock_.Steady() >= next_ask;
     std::map<RoutedSources*, std::vector<const Flow*>> asked;
     for (int32_t number = 0; number < flows_.size(); ++number) {
       asked[flows_.at(number).sources].push_back(&flows_.at(number));
@@ -50,7 +48,7 @@ void SourceFeed::Run() {
       for (const Flow* flow : flows) answered.Update(Ask(*flow, is_due));
       sources->SetAnswered(answered.ok());
     }
-    if (is_due) next_ask = SteadyNow() + kAskSourcesEvery;
+    if (is_due) next_ask = clock_.Steady() + kAskSourcesEvery;
   }
 }
 
@@ -80,12 +78,12 @@ absl::Status SourceFeed::Ask(const Flow& flow, bool with_count) {
   if (!ends.ok()) return ends.status();
   std::map<TopicPartition, int64_t> told;
   for (const auto& [partition, end] : *ends) told[{flow.number, partition}] = end;
-  flow.sources->PutEnds(told, SteadyNow());
+  flow.sources->PutEnds(told, clock_.Steady());
   const auto committed = brokers_->AskCommitted(input, partitions);
   if (!committed.ok()) return committed.status();
   std::vector<int32_t> owned = owned_(flow.number);
   std::sort(owned.begin(), owned.end());
-  const absl::Time latest = absl::Now() + options_.max_future;
+  const absl::Time latest = clock_.Wall() + options_.max_future;
   SourceStates others;
   for (const int32_t id : all) {
     if (std::binary_search(owned.begin(), owned.end(), id)) continue;
@@ -96,7 +94,7 @@ absl::Status SourceFeed::Ask(const Flow& flow, bool with_count) {
         CommittedState(std::max<int64_t>(each.offset, 0), each.metadata,
                        end == ends->end() ? std::numeric_limits<int64_t>::max() : end->second, latest));
   }
-  flow.sources->Put(others, SteadyNow());
+  flow.sources->Put(others, clock_.Steady());
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/clock/wake_up.h"
 #include "src/pipeline/options/options.h"
@@ -30,7 +31,7 @@ class SourceFeed {
   // returns the partitions of a flow in this process, whose lanes speak for themselves. All outlive the feed.
   SourceFeed(const DaemonOptions& routing, const Flows& flows, MakeBrokers make,
              std::function<std::vector<int32_t>(int32_t flow)> owned, WakeUp& asked_soon,
-             const StopFlag& stop);
+             const StopFlag& stop, const Clock& clock);
   // After the stop.
   ~SourceFeed();
   SourceFeed(const SourceFeed&) = delete;
@@ -48,6 +49,7 @@ class SourceFeed {
   const std::function<std::vector<int32_t>(int32_t flow)> owned_;
   WakeUp& asked_soon_;
   const StopFlag& stop_;
+  const Clock& clock_;
   std::map<int32_t, int32_t> partitions_;  // of each flow
   std::unique_ptr<Brokers> brokers_;
   std::thread thread_;

@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/clock/patiently.h"
-#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/describe_topics.h"
 #include "src/pipeline/preflight/topic_rules.h"
@@ -44,15 +43,16 @@ absl::Status AddEndOffsets(Brokers& brokers, const std::string& input, Topics& t
 }  // namespace
 
 absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const StopFlag& stop,
-                         absl::FunctionRef<absl::Status()> ask) {
+                         const Clock& clock, absl::FunctionRef<absl::Status()> ask) {
   std::string said;
   absl::Time missing_since = absl::InfiniteFuture();
   for (;;) {
     absl::Status answer = ask();
     // Some brokers may not know a new topic yet.
     const bool missing = absl::IsNotFound(answer);
-    missing_since = missing ? std::min(missing_since, SteadyNow()) : absl::InfiniteFuture();
-    const bool wait = missing ? SteadyNow() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
+    missing_since = missing ? std::min(missing_since, clock.Steady()) : absl::InfiniteFuture();
+    const bool wait =
+        missing ? clock.Steady() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
     if (!wait) return answer;
     const absl::Status met = brokers.LastError();
     if (absl::IsPermissionDenied(met)) return met;
@@ -60,7 +60,7 @@ absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const S
     // A topic may have been created a moment ago; if it stays missing, the error says so.
     if (said != why && !missing) spdlog::warn("waiting for {}: {}", options.process.brokers, why);
     said = why;
-    if (stop.WaitFor(absl::Milliseconds(250))) {
+    if (clock.WaitFor(stop, absl::Milliseconds(250))) {
       return absl::CancelledError(
           absl::StrCat("stopped while waiting for ", options.process.brokers, ": ", why));
     }

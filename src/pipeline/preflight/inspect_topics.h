@@ -5,6 +5,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/options/topic_list.h"
@@ -16,7 +17,7 @@ namespace lethe {
 // Asks again while the brokers are away, or while a topic is missing that may have been created a moment ago
 // (Cancelled on stop). PermissionDenied: the brokers refuse this user.
 absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const StopFlag& stop,
-                         absl::FunctionRef<absl::Status()> ask);
+                         const Clock& clock, absl::FunctionRef<absl::Status()> ask);
 
 // Of the input and of what is written. NotFound: a topic is missing. FailedPrecondition: the topics do not
 // fit. PermissionDenied: the brokers refuse this user the description of a topic. Unavailable: ask again.
