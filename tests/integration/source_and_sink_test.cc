@@ -145,6 +145,46 @@ TEST(SourceTest, ARecordBehindAnEndIsSetAsideAndTakenBack) {
   EXPECT_EQ(next, task.next());
 }
 
+// Else the group gives it partitions, which nobody reads for a session timeout.
+TEST(SourceTest, AStaticMemberThatLeavesWhileItJoinsIsNoMember) {
+  DaemonOptions options;
+  options.process.brokers = SharedBroker().bootstrap();
+  options.input = UniqueName("input");
+  options.process.group = UniqueName("group");
+  options.process.instance = "test";
+  options.process.static_membership = StaticMembership::kAfterCrash;
+  ASSERT_TRUE(SharedClient().CreateTopic(options.input, 2, {}).ok());
+  Flows flows;
+  flows.Add(std::make_unique<Flow>(options, nullptr));
+  const auto brokers = kafka::BrokerClient::Make(options, lethe::Isolation::kReadCommitted).value();
+  const auto has_members = [&](size_t count) {
+    const auto members = brokers->AskMembers();
+    return members.ok() && members->size() == count;
+  };
+  kafka::Consumer member(options, flows, 0);
+  const auto step = [&] {
+    member.Poll(absl::Milliseconds(20), 100, 1 << 20);
+    for (const InputRecord& each : member.batch()) {
+      if (each.event == nullptr) continue;
+      if (each.event->kind == SourceEvent::Kind::kAssigned) member.Assign({});
+      if (each.event->kind == SourceEvent::Kind::kRevoked) member.Unassign(each.event->partitions);
+    }
+    member.ClearBatch();
+    return true;
+  };
+  ASSERT_TRUE(member.Open().ok());
+  ASSERT_TRUE(WaitUntil([&] { return step() && member.TakeGeneration(); }, absl::Minutes(1)));
+  kafka::Consumer joining(options, flows, 1);
+  ASSERT_TRUE(joining.Open().ok());
+  // Its join waits for the other member, which does not poll.
+  ASSERT_TRUE(WaitUntil([&] { return has_members(2); }, absl::Minutes(1)));
+  std::thread leave([&] { joining.Leave(); });
+  const bool has_left = WaitUntil([&] { return step() && has_members(1); }, absl::Seconds(20));
+  leave.join();
+  EXPECT_TRUE(has_left);
+  member.Leave();
+}
+
 template <bool is_cooperative>
 class GroupOnBroker {
  public:

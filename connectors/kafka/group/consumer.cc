@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/assign/instance_claim.h"
 #include "src/pipeline/clock/steady_time.h"
 
@@ -17,6 +18,8 @@ namespace {
 
 // Leaving takes one request, unless the group is in the middle of a rebalance.
 constexpr absl::Duration kLeavePatience = absl::Seconds(1);
+// The others join again at their next heartbeat, three seconds by default.
+constexpr absl::Duration kJoinPatience = absl::Milliseconds(3500);
 constexpr int kLeavePollMs = 20;
 // Of one partition: what its next slices of time may need, and little memory.
 constexpr size_t kMostAside = 4096;
@@ -91,13 +94,18 @@ void Consumer::Leave() {
   if (!is_open()) return;
   BeginToClose();
   // Dynamic members leave when they close. A static member that closes keeps its place; to leave, it must
-  // unsubscribe and have its partitions revoked.
+  // unsubscribe and have its partitions revoked. Until its join is answered it has no id to leave by, while
+  // the group may count it already.
   if (options_.process.static_membership == StaticMembership::kAfterCrash) {
+    const auto poll_while = [&](bool is_member, absl::Duration patience) {
+      const absl::Time give_up = SteadyNow() + patience;
+      while (MemberId().empty() != is_member && SteadyNow() < give_up) {
+        const MessagePtr ignored(rd_kafka_consumer_poll(client(), kLeavePollMs));
+      }
+    };
+    if (flows_.size() > 0 && !ClusterId(client(), /*timeout_ms=*/0).empty()) poll_while(false, kJoinPatience);
     rd_kafka_unsubscribe(client());
-    const absl::Time give_up = SteadyNow() + kLeavePatience;
-    while (!MemberId().empty() && SteadyNow() < give_up) {
-      const MessagePtr ignored(rd_kafka_consumer_poll(client(), kLeavePollMs));
-    }
+    poll_while(true, kLeavePatience);
   }
   rd_kafka_consumer_close(client());
 }

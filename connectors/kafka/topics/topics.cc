@@ -46,8 +46,8 @@ absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string
 
 }  // namespace
 
-std::string ClusterId(rd_kafka_t* client) {
-  char* const id = rd_kafka_clusterid(client, kTopicsTimeoutMs);
+std::string ClusterId(rd_kafka_t* client, int timeout_ms) {
+  char* const id = rd_kafka_clusterid(client, timeout_ms);
   const std::string text = id == nullptr ? "" : id;
   rd_kafka_mem_free(client, id);
   return text;

@@ -15,8 +15,8 @@
 
 namespace lethe::kafka {
 
-// Empty if no broker answers.
-std::string ClusterId(rd_kafka_t* client);
+// Empty if no broker answers in time, or has answered before.
+std::string ClusterId(rd_kafka_t* client, int timeout_ms = 1500);
 // Whether it is that of the embedded broker, which answers some questions only in part.
 bool IsEmbedded(rd_kafka_t* client);
 
