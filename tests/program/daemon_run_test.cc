@@ -1,0 +1,212 @@
+// The daemon from start to end, with brokers in memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/pipeline/daemon/daemon.h"
+#include "tests/support/fake_brokers.h"
+#include "tests/support/fake_cluster.h"
+
+namespace lethe::test {
+namespace {
+
+// Its waits are short, and something happens in each that is not a lane's.
+class ShortWaits final : public Clock {
+ public:
+  absl::Time Steady() const override { return SystemClock().Steady(); }
+  absl::Time Wall() const override { return SystemClock().Wall(); }
+  bool WaitFor(const StopFlag& stop, absl::Duration duration) const override {
+    if (duration >= absl::Milliseconds(250) && on_wait) on_wait();
+    return SystemClock().WaitFor(stop, std::min(duration, absl::Milliseconds(1)));
+  }
+
+  std::function<void()> on_wait;
+};
+
+// All partitions of the topics that are there at its start are assigned to the first lane.
+class FakeConnector final : public Connector {
+ public:
+  FakeConnector(FakeTopics& topics, FakeCluster& logs) : topics_(topics), logs_(logs) {}
+
+  absl::StatusOr<std::unique_ptr<Brokers>> MakeBrokers(const DaemonOptions& options, Isolation) override {
+    return std::make_unique<FakeBrokers>(topics_, options.process.group);
+  }
+  Streams MakeStreams(const Shared& shared, WorkerState& state,
+                      std::function<absl::Status()> /*may_recreate*/) override {
+    auto source = std::make_unique<FakeSource>(logs_);
+    std::vector<At> assigned;
+    for (int32_t flow = 0; flow < shared.flows.size() && state.lane == 0; ++flow) {
+      for (int32_t id = 0; id < shared.flows.at(flow).topics.partitions; ++id) assigned.push_back({flow, id});
+    }
+    source->Tell(SourceEvent::Kind::kAssigned, assigned);
+    auto sink = std::make_unique<FakeSink>(logs_);
+    auto answers = std::make_unique<FakeAnswers>(logs_, shared.flows, 1);
+    return {std::move(source), std::move(sink), std::move(answers)};
+  }
+  absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshots(const DaemonOptions&) override {
+    if (!snapshots.ok()) return snapshots;
+    return nullptr;
+  }
+  std::unique_ptr<TotalsLog> OpenTotals(const DaemonOptions&, const std::string&) override { return nullptr; }
+
+  absl::Status snapshots;
+
+ private:
+  FakeTopics& topics_;
+  FakeCluster& logs_;
+};
+
+class DaemonRunTest : public testing::Test {
+ protected:
+  DaemonRunTest() {
+    options_.process.group = "g";
+    options_.process.brokers = "nowhere:1";
+    options_.process.instance = "daemon-run-test";
+    options_.process.exit_at_end = true;
+    options_.record.id = *IdSpec::Parse("key");
+    options_.input = "in";
+    options_.output = "out";
+  }
+
+  DaemonOptions Entry(const std::string& input, const std::string& output) const {
+    DaemonOptions entry = options_;
+    entry.input = input;
+    entry.output = output;
+    return entry;
+  }
+  // Of the input with this number.
+  void Append(int32_t flow, const std::string& input, const std::string& key) {
+    logs_.Append({flow, 0}, {.key = key, .value = "v"});
+    topics_.by_name[input].ends[0] = logs_.logs[{flow, 0}].end();
+  }
+  absl::Status Run(std::vector<DaemonOptions> entries = {}) {
+    auto created = Daemon::Create(std::move(connector_), options_, nullptr, std::move(entries), clock_);
+    if (!created.ok()) return created.status();
+    daemon_ = *std::move(created);
+    return daemon_->Run();
+  }
+  std::vector<std::string> Out() const {
+    std::vector<std::string> keys;
+    for (const FakeCluster::Written& each : logs_.output) keys.push_back(*each.record.key);
+    std::sort(keys.begin(), keys.end());
+    return keys;
+  }
+
+  using Keys = std::vector<std::string>;
+  DaemonOptions options_;
+  FakeTopics topics_ = {.by_name = {{"in", {}}, {"out", {}}}};
+  FakeCluster logs_;
+  ShortWaits clock_;
+  std::unique_ptr<FakeConnector> connector_ = std::make_unique<FakeConnector>(topics_, logs_);
+  std::unique_ptr<Daemon> daemon_;
+};
+
+TEST_F(DaemonRunTest, ReadsToTheEndOfTheStart) {
+  for (const char* key : {"a", "b", "a"}) Append(0, "in", key);
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(Out(), (Keys{"a", "b"}));
+  EXPECT_FALSE(daemon_->LeavesUnfinished());
+  EXPECT_TRUE(daemon_->OnlyLeaves());
+}
+
+TEST_F(DaemonRunTest, WaitsForBrokersThatAreAway) {
+  Append(0, "in", "a");
+  topics_.is_away = true;
+  int waits = 0;
+  Keys reasons;
+  clock_.on_wait = [&] {
+    if (!topics_.is_away) return;
+    reasons = daemon_->Report().not_ready;
+    if (++waits == 3) topics_.is_away = false;
+  };
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(waits, 3);
+  EXPECT_EQ(reasons, Keys{"waiting for the brokers at nowhere:1"});
+  EXPECT_EQ(Out(), Keys{"a"});
+}
+
+TEST_F(DaemonRunTest, AStopWhileItWaitsEndsItWell) {
+  topics_.is_away = true;
+  clock_.on_wait = [&] { daemon_->Stop(); };
+  EXPECT_TRUE(Run().ok());
+  EXPECT_TRUE(logs_.output.empty());
+}
+
+TEST_F(DaemonRunTest, AMissingTopicIsWaitedForAMoment) {
+  topics_.by_name.erase("out");
+  Append(0, "in", "a");
+  clock_.on_wait = [&] { topics_.by_name["out"]; };
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(Out(), Keys{"a"});
+}
+
+TEST_F(DaemonRunTest, WhatCannotBeUsedEndsIt) {
+  connector_->snapshots = absl::FailedPreconditionError("no room");
+  EXPECT_EQ(Run(), absl::FailedPreconditionError("no room"));
+}
+
+TEST_F(DaemonRunTest, ATopicThatWouldFeedItselfIsRefused) {
+  options_.output = "in";
+  EXPECT_TRUE(absl::IsInvalidArgument(Run()));
+}
+
+TEST_F(DaemonRunTest, OfAListWhatCannotBeReadIsSaidAtTheEnd) {
+  topics_.by_name["more"];
+  Append(0, "in", "a");
+  Append(1, "more", "b");
+  Append(2, "held", "c");
+  const absl::Status ended = Run({Entry("in", "out"), Entry("held", "missing"), Entry("more", "out2")});
+  EXPECT_TRUE(absl::IsFailedPrecondition(ended));
+  EXPECT_NE(ended.message().find("held is not read"), std::string::npos) << ended;
+  EXPECT_NE(ended.message().find("more is not read"), std::string::npos) << "its output is missing, too";
+  EXPECT_EQ(Out(), Keys{"a"});
+}
+
+TEST_F(DaemonRunTest, OnePartitionThatFailsIsSaidAtTheEnd) {
+  topics_.by_name["in"].partitions = topics_.by_name["out"].partitions = 1;
+  options_.policies.on_missing_id = Action::kFail;
+  Append(0, "in", "a");
+  logs_.Append({0, 0}, {.key = std::nullopt, .value = "without a key"});
+  topics_.by_name["in"].ends[0] = 2;
+  const absl::Status ended = Run();
+  EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
+  EXPECT_EQ(Out(), Keys{"a"});
+}
+
+// Once may be an election.
+TEST_F(DaemonRunTest, BrokersThatDoNotTellEndsTwiceAreNamed) {
+  Lanes lanes(options_, *connector_, clock_);
+  auto flow = std::make_unique<Flow>(options_, DedupStage::Create(options_.stage).value());
+  flow->topics.partitions = flow->topics.output_partitions = flow->topics.least_partitions = 1;
+  lanes.flows().Add(std::move(flow));
+  StopFlag stop;
+  lanes.Start(stop, [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+  while (lanes.Partitions(0).empty()) clock_.WaitFor(stop, absl::Milliseconds(1));
+  const auto reasons = [&] {
+    Keys told;
+    std::vector<TopicProblem> problems;
+    lanes.AddReasons({}, told, problems);
+    return told.size();
+  };
+  EXPECT_TRUE(lanes.AskEnds());
+  topics_.is_away = true;
+  EXPECT_FALSE(lanes.AskEnds());
+  EXPECT_EQ(reasons(), 0u);
+  EXPECT_FALSE(lanes.AskEnds());
+  EXPECT_EQ(reasons(), 1u);
+  // A topic that was deleted is no trouble of the brokers.
+  topics_.is_away = false;
+  topics_.by_name.erase("in");
+  EXPECT_TRUE(lanes.AskEnds());
+  EXPECT_EQ(reasons(), 0u);
+  stop.Request();
+  lanes.Join();
+}
+
+}  // namespace
+}  // namespace lethe::test
