@@ -21,6 +21,8 @@ constexpr absl::Duration kLookAtLanesEvery = absl::Milliseconds(20);
 constexpr absl::Duration kTrimEvery = absl::Seconds(10);
 // New topics join within ten seconds: this, what it takes to inspect them, and a rebalance.
 constexpr absl::Duration kFindEvery = absl::Seconds(3);
+// How long the end waits for topics that are about to be readable.
+constexpr absl::Duration kNewTopicsPatience = absl::Seconds(15);
 // How often the ends of the partitions are asked for, while a lane may stand still.
 constexpr int kAsksInPatience = 3;
 constexpr absl::Duration kAskAgainAfter = absl::Seconds(2);  // without an answer
@@ -135,7 +137,13 @@ absl::StatusOr<Topics> Daemon::AwaitInspected(const DaemonOptions& options) {
 
 absl::Status Daemon::FindTopics() {
   if (finder_) {
-    return Await(options_, [&](Brokers& brokers) { return finder_->Look(brokers); });
+    const absl::Time give_up = clock_.Steady() + kNewTopicsPatience;
+    return Await(options_, [&](Brokers& brokers) -> absl::Status {
+      if (absl::Status looked = finder_->Look(brokers); !looked.ok()) return looked;
+      // No later look counts.
+      const bool waits = options_.process.exit_at_end && finder_->expects_more() && clock_.Steady() < give_up;
+      return waits ? absl::UnavailableError("topics that were created a moment ago") : absl::OkStatus();
+    });
   }
   if (absl::c_linear_search(WrittenTopics(options_), options_.input)) {
     return absl::InvalidArgumentError(
@@ -248,6 +256,11 @@ absl::Status Daemon::RunToStop() {
   Start(judging_);
   if (options_.process.exit_at_end) {
     AwaitEnd(judging_, problems);
+    if (finder_) {
+      for (const auto& [topic, why] : finder_->Problems()) {
+        problems.push_back(absl::StrCat(topic, " is not read: ", why));
+      }
+    }
     Trim();
     for (TotalsFeed* feed : Feeds()) feed->KeepOwned();
     stop_.Request();
@@ -277,11 +290,6 @@ void Daemon::AwaitEnd(const Lanes& lanes, std::vector<std::string>& problems) {
     const std::vector<LaneReport> reports = lanes.Reports();
     if (!absl::c_all_of(reports, [](const LaneReport& lane) { return lane.at_end; })) continue;
     for (TopicProblem& problem : Problems(reports)) problems.push_back(std::move(problem.text));
-    if (finder_) {
-      for (const auto& [topic, why] : finder_->Problems()) {
-        problems.push_back(absl::StrCat(topic, " is not read: ", why));
-      }
-    }
     return;
   }
 }

@@ -45,6 +45,7 @@ absl::Status FlowFinder::Look(Brokers& brokers) {
     spdlog::info("{} more topics are read, {} in all: /status lists them", added_count - kMostLogged,
                  flows_.size());
   }
+  expects_more_ = !passing.empty();
   const std::lock_guard<std::mutex> lock(mutex_);
   int new_problems = 0;
   for (const auto& [topic, why] : problems) {

@@ -24,7 +24,7 @@ namespace lethe {
 // topic, when a missing output was created. A topic that cannot holds up no other, nor do merged inputs that
 // are missing those that are there.
 //
-// Thread safety: Look() belongs to one thread; Problems() may be called from any.
+// Thread safety: belongs to one thread; but Problems() may be called from any.
 class FlowFinder {
  public:
   // `add` adds a flow with these topics, and logs it if asked to.
@@ -36,6 +36,9 @@ class FlowFinder {
   // Asks once, for a few milliseconds a topic that has no flow yet, by a client of the group that judges. Not
   // OK: no broker answers.
   absl::Status Look(Brokers& brokers);
+  // Whether a topic of the last look may soon be readable without anyone's help, such as one that lethe has
+  // just created.
+  bool expects_more() const { return expects_more_; }
   // Why topics of the list have no flow, by topic.
   std::map<std::string, std::string> Problems() const;
 
@@ -59,7 +62,8 @@ class FlowFinder {
   std::map<std::string, std::string> said_;  // the problems that were logged
   std::set<std::string> routed_;             // inputs
   std::set<std::string> at_start_;           // topics of the cluster at the first look
-  std::set<std::string> warned_of_loss_;     // outputs that were looked at for it
+  bool expects_more_ = false;
+  std::set<std::string> warned_of_loss_;  // outputs that were looked at for it
 
   mutable std::mutex mutex_;
   std::map<std::string, std::string> problems_;  // guarded by mutex_
