@@ -296,32 +296,6 @@ class SnapshotTopicStoreTest : public testing::Test {
   std::unique_ptr<Partition> filter_;
 };
 
-// Wherever it is: in the filter, between two chunks, or before the manifest.
-TEST_F(SnapshotTopicStoreTest, NothingStaysOfAnAbandonedOne) {
-  for (int i = 0; i < 1'000'000; ++i) EXPECT_TRUE(filter_->Judge(absl::StrCat(i), absl::Now()).ok());
-  kafka::SnapshotProducer store_producer;
-  const auto store = kafka::OpenSnapshotTopic(options_, store_producer).value();
-  const SnapshotId whole = SnapshotId::New(1, absl::Now());
-  int asked = 0;
-  ASSERT_TRUE(store->Write(0, whole, *Image(whole), [&] { return ++asked > 0; }).ok());
-  const size_t keys = KeysOf(options_.process.snapshots.topic).size();
-  ASSERT_GT(keys, 3u) << "too small for this test";
-  for (const int most : {0, 1, asked - static_cast<int>(keys) + 2, asked - 2, asked - 1}) {
-    const SnapshotId id = SnapshotId::New(2, absl::Now());
-    int left = most;
-    const absl::Status written = store->Write(0, id, *Image(id), [&] { return --left >= 0; });
-    EXPECT_EQ(written.code(), absl::StatusCode::kCancelled) << written;
-    EXPECT_FALSE(AnyIsOf(KeysOf(options_.process.snapshots.topic), id.ToString())) << most << " of " << asked;
-  }
-  // The producer is as good as before.
-  ASSERT_TRUE(store->Restore(0, whole, *stage_, [] { return true; }).ok());
-  const SnapshotId next = SnapshotId::New(3, absl::Now());
-  ASSERT_TRUE(store->Write(0, next, *Image(next), [] { return true; }).ok());
-  ASSERT_TRUE(store->DropOlder(0, next, whole, false).ok());
-  EXPECT_EQ(KeysOf(options_.process.snapshots.topic).size(), keys);
-  EXPECT_TRUE(AnyIsOf(KeysOf(options_.process.snapshots.topic), next.ToString()));
-}
-
 // It reads what an earlier owner has left, which may be much.
 TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
   const SnapshotId others = SnapshotId::New(1, absl::Now());

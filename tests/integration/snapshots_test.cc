@@ -25,10 +25,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/snapshots/snapshot_stores.h"
-#include "lethe/snapshot.h"
-#include "lethe/stage.h"
-#include "src/pipeline/options/options.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/retrying_clients.h"
@@ -462,58 +458,6 @@ TEST(SnapshotTopicTest, Rule17ASnapshotBehindAnOpenTransactionIsRead) {
       << finished.err;
   EXPECT_TRUE(somebody->Abort().ok());
   EXPECT_TRUE(flow.ExactlyOnce());
-}
-
-// What a former owner is late to tidy up is what is older than its own, and not what the partition's next
-// owner has named, even if it has come to know of that.
-TEST(SnapshotTopicTest, Rule15SnapshotsOfALaterOwnerStay) {
-  DaemonOptions options;
-  options.process.brokers = SharedBroker().bootstrap();
-  options.input = UniqueName("input");
-  options.process.group = options.input + "-group";
-  options.record.id = *IdSpec::Parse("json:/id");
-  options.stage.horizon = absl::Hours(1);
-  options.process.snapshots.topic = options.input + "-snapshots";
-  ASSERT_TRUE(
-      SharedClient().CreateTopic(options.process.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
-  const auto stage = DedupStage::Create(options.stage).value();
-  const auto filter = stage->Open("orders-0").value();
-  kafka::SnapshotProducer former_producer;
-  const auto former = kafka::OpenSnapshotTopic(options, former_producer).value();
-  kafka::SnapshotProducer later_producer;
-  const auto later = kafka::OpenSnapshotTopic(options, later_producer).value();
-  const absl::Time now = absl::Now();
-  const GoOn go_on = [] { return true; };
-  const auto write = [&](SnapshotStore& store, int64_t offset, absl::Time at) {
-    const SnapshotId id = SnapshotId::New(offset, at);
-    const auto image = filter->BeginSnapshot(
-        {.topic = options.input, .partition = 0, .id_fingerprint = options.record.id.Fingerprint()},
-        {.offset = offset, .end_offset = offset});
-    EXPECT_TRUE(image.ok() && store.Write(0, id, **image, go_on).ok());
-    return id;
-  };
-  // Of what is deleted the log has the mark, and for a while the rest as well.
-  const auto is_there = [&](SnapshotId id) {
-    const std::string manifest = absl::StrCat("/", id.ToString(), "/manifest");
-    const std::vector<Record> records =
-        SharedClient().ReadAll(options.process.snapshots.topic, Isolation::kReadUncommitted).value();
-    bool there = false;
-    for (const Record& record : records) {
-      if (absl::EndsWith(*record.key, manifest)) there = record.value.has_value();
-    }
-    return there;
-  };
-  const SnapshotId oldest = write(*former, 100, now);
-  const SnapshotId own = write(*former, 200, now + absl::Seconds(1));
-  const SnapshotId named = write(*later, 300, now + absl::Seconds(2));
-  ASSERT_TRUE(former->Restore(0, named, *stage, go_on).ok());
-  ASSERT_TRUE(former->DropOlder(0, own, oldest, true).ok());
-  EXPECT_FALSE(is_there(oldest));
-  EXPECT_TRUE(is_there(own));
-  EXPECT_TRUE(is_there(named));
-  ASSERT_TRUE(later->DropOlder(0, named, own, true).ok());
-  EXPECT_FALSE(is_there(own));
-  EXPECT_TRUE(is_there(named));
 }
 
 // What stays is not restored again when another instance comes or goes.
