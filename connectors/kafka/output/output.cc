@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "connectors/kafka/output/delivery.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/stage_options.h"
@@ -14,10 +15,6 @@
 namespace lethe::kafka {
 namespace {
 
-// The most bytes on their way to the brokers: enough to keep them busy, and few enough to commit within the
-// transaction's time when they suddenly slow down.
-constexpr int64_t kAheadBytes = int64_t{4} << 20;
-constexpr int64_t kLookForRoomEvery = kAheadBytes / 16;
 constexpr int kLookForRoomMs = 2;
 // The broker writes the offsets of one request as one batch, which its topic takes up to 1 MiB by default.
 // Thousands of partitions need more.
@@ -58,10 +55,11 @@ Output::Output(const DaemonOptions& options, const Flows& flows, WorkerState& st
       transactional_(options.process.delivery == Delivery::kExactlyOnce) {}
 
 absl::Status Output::MakeProducer() {
-  ClientConfig config = ProducerConfig(options_, state_.lane, limits_, codec_);
+  ClientConfig config = ProducerConfig(options_, state_.lane, limits_, codec_.codec());
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_dr_msg_cb(config.raw(), [](rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
-    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) static_cast<Output*>(self)->sent_.OnFailure(*message);
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+      ReportFailure(*message, static_cast<Output*>(self)->sent_);
   });
   // In the client's threads.
   rd_kafka_conf_set_closesocket_cb(config.raw(), [](int socket, void* self) {
@@ -87,7 +85,7 @@ rd_kafka_resp_err_t Output::OnNew(rd_kafka_t* client, const rd_kafka_conf_t* /*c
   return rd_kafka_interceptor_add_on_acknowledgement(
       client, "lethe",
       [](rd_kafka_t*, rd_kafka_message_t* message, void* output) {
-        static_cast<Output*>(output)->sent_.OnAnswer(*message);
+        ReportAnswer(*message, static_cast<Output*>(output)->sent_);
         return RD_KAFKA_RESP_ERR_NO_ERROR;
       },
       self);
@@ -134,8 +132,6 @@ absl::Status Output::Begin() {
   report_ = TransactionReport();
   report_.last_error = std::move(last_error);
   sent_.Begin();
-  room_seen_at_ = 0;
-  unanswered_at_end_ = 0;
   waited_ = absl::ZeroDuration();
   closed_before_ = closed_sockets_;
   if (!transactional_) return absl::OkStatus();
@@ -182,7 +178,7 @@ rd_kafka_topic_t* Output::TopicOf(const Target& target) {
 
 absl::Status Output::Write(const OutputRecord& record) {
   AwaitRoom();
-  void* const tag = sent_.Add(record);
+  void* const tag = TagOf(sent_.Add(record), record.target.flow);
   rd_kafka_topic_t* const topic = TopicOf(record.target);
   HeadersPtr headers;
   for (const auto& [name, value] : record.headers) AddHeader(headers, name, value);
@@ -208,37 +204,32 @@ absl::Status Output::Write(const OutputRecord& record) {
       if (kafka::CountPartitions(producer_.get(), rd_kafka_topic_name(topic), kCallTimeoutMs).ok()) continue;
     }
     if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
-      sent_.RefuseLast(RD_KAFKA_RESP_ERR__QUEUE_FULL, "larger than librdkafka sends");
+      sent_.FailLast({WriteFailure::Kind::kInvalid, "larger than librdkafka sends"});
     } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && rd_kafka_outq_len(producer_.get()) == 0) {
-      sent_.RefuseLast(code, "larger than the producer's queue (queue.buffering.max.kbytes)");
+      sent_.FailLast(
+          {WriteFailure::Kind::kInvalid, "larger than the producer's queue (queue.buffering.max.kbytes)"});
     } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !state_.stop.requested()) {
       const Waiting waiting(waited_);
       state_.heartbeat.Beat();
       rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
       if (report_.failure == Failure::kNone) continue;
+    } else if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+      sent_.FailLast(FailureOf(code, rd_kafka_topic_name(topic)));
     }
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && state_.stop.requested())
       return absl::CancelledError("stopped");
-    sent_.FailLast(code, rd_kafka_topic_name(topic));
     return ErrorStatus(code, "producing");
   }
 }
 
 int64_t Output::batch_bytes() const { return BatchSize(options_, limits_.batch_bytes); }
 
-TransactionSize Output::size() const {
-  return {0, sent_.bytes(), sent_.bytes() - unanswered_at_end_, waited_};
-}
-
-int64_t Output::UnansweredBytes() const {
-  return sent_.BytesOfLast(static_cast<size_t>(rd_kafka_outq_len(producer_.get())));
-}
+TransactionSize Output::size() const { return {0, sent_.bytes(), sent_.acknowledged(), waited_}; }
 
 void Output::AwaitRoom() {
-  if (sent_.bytes() - room_seen_at_ < kLookForRoomEvery) return;
-  room_seen_at_ = sent_.bytes();
+  if (!sent_.IsRoomDue()) return;
   const Waiting waiting(waited_);
-  while (UnansweredBytes() > kAheadBytes && report_.failure == Failure::kNone && !state_.stop.requested()) {
+  while (!sent_.HasRoom(Unanswered()) && report_.failure == Failure::kNone && !state_.stop.requested()) {
     state_.heartbeat.Beat();
     const absl::Time before = SteadyNow();
     rd_kafka_poll(producer_.get(), kLookForRoomMs);

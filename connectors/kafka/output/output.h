@@ -14,14 +14,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/client_statistics.h"
 #include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/output/producer_config.h"
-#include "connectors/kafka/output/sent_records.h"
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/output/codec_choice.h"
+#include "src/pipeline/output/sent_records.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/flow.h"
 #include "src/pipeline/task/worker_state.h"
@@ -75,10 +75,9 @@ class Output final : public Sink {
   void AwaitRoom();
   static rd_kafka_resp_err_t OnNew(rd_kafka_t* client, const rd_kafka_conf_t*, void* self, char*, size_t);
 
-  // The bytes of the transaction without an answer; about, since answers may come out of order.
-  int64_t UnansweredBytes() const;
-  // After the abort: recreates the producer if `renew`, or to compress better: a record that is too large may
-  // fit with another codec, unless the user has chosen one.
+  // Records that have no answer.
+  size_t Unanswered() const { return static_cast<size_t>(rd_kafka_outq_len(producer_.get())); }
+  // After the abort: recreates the producer if `renew`, or to compress better.
   Outcome Aborted(bool renew);
   void DropProducer();
   Outcome ProducerLost(const std::string& why);
@@ -120,10 +119,8 @@ class Output final : public Sink {
   SentRecords sent_{report_};  // the producer's threads count until it ends
   ClientPtr producer_;
   std::map<int32_t, FlowTopics> topics_;  // of this producer, by flow, as they are first written to
-  int64_t unanswered_at_end_ = 0;         // bytes
   absl::Duration waited_;
-  int64_t room_seen_at_ = 0;               // sent bytes when AwaitRoom last looked
-  absl::string_view codec_ = kQuickCodec;  // where the user names none
+  CodecChoice codec_;
   int64_t fences_ = 0;
 };
 

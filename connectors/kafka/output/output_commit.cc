@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -68,8 +67,7 @@ Outcome Output::CommitTransaction(const std::vector<PartitionListPtr>& offsets) 
     const absl::Time now = SteadyNow();
     sent_.NoteWait(now - std::exchange(looked, now));
   }
-  if (report_.failure == Failure::kNone && state_.stop.requested() &&
-      rd_kafka_outq_len(producer_.get()) > 0) {
+  if (report_.failure == Failure::kNone && state_.stop.requested() && Unanswered() > 0) {
     // A commit would wait for the rest: a quota or a slow broker would keep lethe from leaving the group.
     report_.failure = Failure::kTransient;
     report_.last_error = "stopped while the broker was slow to take the records";
@@ -144,20 +142,14 @@ Outcome Output::CommitDelivered(const std::vector<PartitionListPtr>& offsets) {
   return Outcome::kCommitted;
 }
 
-// Unanswered records may be in the broker's log. If one waited to be sent again, the client purges it when it
-// aborts, and reuses its sequence numbers for later records: the broker takes those for copies, acknowledges
-// them and drops them (librdkafka 2.0.2, and its sources of July 2026). A new producer has a new epoch.
-// OnFailure learns which records may be there, but only from the last attempt to send them, so every
-// unanswered record counts.
 Outcome Output::Abort() {
   if (producer_ == nullptr) return Outcome::kStopped;
-  unanswered_at_end_ = UnansweredBytes();
-  sent_.NoteEnd();
-  const bool is_unanswered = rd_kafka_outq_len(producer_.get()) > 0;
+  const size_t unanswered = Unanswered();
+  sent_.NoteEnd(unanswered);
   if (!transactional_) {
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(producer_.get(), kCallTimeoutMs);
-    return Aborted(/*renew=*/is_unanswered);
+    return Aborted(/*renew=*/unanswered > 0);
   }
   if (report_.failure == Failure::kTransient) {
     // Purged records do not show why the transaction failed. Until it is aborted, the client answers another
@@ -180,26 +172,17 @@ Outcome Output::Abort() {
   });
   if (error == nullptr) {
     while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // the last delivery reports
-    // After a refusal some records are always unanswered, and renewing would add half a second to each abort
-    // until the refused record is found. There it counts only if a connection was closed: otherwise no record
-    // waits to be sent again.
-    const bool counts = report_.failure != Failure::kRefused || closed_sockets_ != closed_before_;
-    return Aborted(/*renew=*/sent_.may_be_written() || (is_unanswered && counts));
+    return Aborted(/*renew=*/sent_.NeedsNewProducer(unanswered > 0, closed_sockets_ != closed_before_));
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   return ProducerLost(Describe(error.get()));
 }
 
 Outcome Output::Aborted(bool renew) {
-  const bool too_large =
-      absl::c_any_of(report_.refusals, [](const Refusal& refusal) { return !refusal.record.is_invalid; });
-  if (too_large && codec_ == kQuickCodec && !NamesCodec(options_)) {
-    codec_ = kDenseCodec;
+  if (codec_.Change(options_, report_)) {
     renew = true;
-    // The record is not to blame before the denser codec was tried.
-    report_.failure = Failure::kTransient;
     spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
-                 state_.lane, std::string(kQuickCodec), std::string(kDenseCodec));
+                 state_.lane, std::string(CodecChoice::kQuick), std::string(codec_.codec()));
   }
   return !renew || RecreateProducer() ? Outcome::kAborted : Outcome::kStopped;
 }

@@ -15,13 +15,6 @@ constexpr int64_t kQueueBytes = int64_t{64} << 20;
 
 }  // namespace
 
-bool NamesCodec(const DaemonOptions& options) {
-  return std::any_of(options.process.properties.begin(), options.process.properties.end(),
-                     [](const Property& property) {
-                       return property.first == "compression.type" || property.first == "compression.codec";
-                     });
-}
-
 int64_t BatchSize(const DaemonOptions& options, int64_t max_batch_bytes) {
   int64_t size = 1000000;
   for (const auto& [name, value] : options.process.properties) {
