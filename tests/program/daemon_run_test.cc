@@ -1,5 +1,6 @@
 // The daemon from start to end, with brokers in memory.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "src/pipeline/daemon/daemon.h"
 #include "tests/support/fake_brokers.h"
 #include "tests/support/fake_cluster.h"
@@ -66,7 +68,7 @@ class DaemonRunTest : public testing::Test {
   DaemonRunTest() {
     options_.process.group = "g";
     options_.process.brokers = "nowhere:1";
-    options_.process.instance = "daemon-run-test";
+    options_.process.instance = absl::StrCat("daemon-run-test-", getpid());
     options_.process.exit_at_end = true;
     options_.record.id = *IdSpec::Parse("key");
     options_.input = "in";
