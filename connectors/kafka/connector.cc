@@ -23,8 +23,8 @@ Streams KafkaConnector::MakeStreams(const Shared& shared, WorkerState& state,
   return {std::move(consumer), std::move(output), std::move(cluster)};
 }
 
-absl::StatusOr<std::unique_ptr<SnapshotStore>> KafkaConnector::OpenSnapshots(const DaemonOptions& options) {
-  return OpenSnapshotStore(options, snapshot_producer_);
+absl::StatusOr<std::unique_ptr<SnapshotLog>> KafkaConnector::OpenSnapshots(const DaemonOptions& options) {
+  return OpenSnapshotLog(options, snapshot_producer_);
 }
 
 std::unique_ptr<TotalsLog> KafkaConnector::OpenTotals(const DaemonOptions& options,

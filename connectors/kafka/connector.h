@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "connectors/kafka/snapshots/snapshot_stores.h"
+#include "connectors/kafka/snapshots/snapshot_log.h"
 #include "src/pipeline/daemon/connector.h"
 
 namespace lethe::kafka {
@@ -19,7 +19,7 @@ class KafkaConnector final : public Connector {
                                                        Isolation isolation) override;
   Streams MakeStreams(const Shared& shared, WorkerState& state,
                       std::function<absl::Status()> may_recreate) override;
-  absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshots(const DaemonOptions& options) override;
+  absl::StatusOr<std::unique_ptr<SnapshotLog>> OpenSnapshots(const DaemonOptions& options) override;
   std::unique_ptr<TotalsLog> OpenTotals(const DaemonOptions& options, const std::string& topic) override;
 
  private:

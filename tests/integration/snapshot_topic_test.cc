@@ -20,10 +20,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/snapshots/snapshot_stores.h"
+#include "connectors/kafka/snapshots/snapshot_log.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/snapshots/snapshot_topic.h"
 #include "src/pipeline/snapshots/snapshots.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
@@ -309,7 +310,8 @@ TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
   }
   options_.process.properties = {{"queued.min.messages", "1"}, {"fetch.message.max.bytes", "3000"}};
   kafka::SnapshotProducer store_producer;
-  const auto store = kafka::OpenSnapshotTopic(options_, store_producer).value();
+  const auto store =
+      MakeSnapshotTopic(options_, kafka::OpenSnapshotLog(options_, store_producer).value(), 1);
   const SnapshotId own = SnapshotId::New(2, absl::Now() + absl::Seconds(1));
   ASSERT_TRUE(store->Write(0, own, *Image(own), [] { return true; }).ok());
   absl::Duration took;

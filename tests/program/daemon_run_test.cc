@@ -50,13 +50,10 @@ class FakeConnector final : public Connector {
     auto answers = std::make_unique<FakeAnswers>(logs_, shared.flows, 1);
     return {std::move(source), std::move(sink), std::move(answers)};
   }
-  absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshots(const DaemonOptions&) override {
-    if (!snapshots.ok()) return snapshots;
-    return nullptr;
+  absl::StatusOr<std::unique_ptr<SnapshotLog>> OpenSnapshots(const DaemonOptions&) override {
+    return absl::InternalError("no test takes snapshots");
   }
   std::unique_ptr<TotalsLog> OpenTotals(const DaemonOptions&, const std::string&) override { return nullptr; }
-
-  absl::Status snapshots;
 
  private:
   FakeTopics& topics_;
@@ -147,9 +144,12 @@ TEST_F(DaemonRunTest, AMissingTopicIsWaitedForAMoment) {
   EXPECT_EQ(Out(), Keys{"a"});
 }
 
-TEST_F(DaemonRunTest, WhatCannotBeUsedEndsIt) {
-  connector_->snapshots = absl::FailedPreconditionError("no room");
-  EXPECT_EQ(Run(), absl::FailedPreconditionError("no room"));
+TEST_F(DaemonRunTest, ATopicOfSnapshotsThatCannotBeUsedEndsIt) {
+  options_.process.snapshots.topic = "snapshots";
+  topics_.may_create = absl::PermissionDeniedError("denied");
+  const absl::Status ended = Run();
+  EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
+  EXPECT_NE(ended.message().find("snapshots cannot go to topic snapshots: denied"), std::string::npos);
 }
 
 TEST_F(DaemonRunTest, ATopicThatWouldFeedItselfIsRefused) {

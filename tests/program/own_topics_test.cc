@@ -90,6 +90,9 @@ TEST_F(OwnTopicsTest, OnlyTopicsOfTotalsAreCreated) {
 TEST_F(OwnTopicsTest, OnlyAskingForTheRightCreatesNothing) {
   EXPECT_TRUE(MayCreateRepartitionTopic(options_, routers_, {.name = "a", .partitions = 2}).ok());
   EXPECT_TRUE(topics_.created.empty());
+  topics_.may_create = absl::PermissionDeniedError("denied");
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      MayCreateRepartitionTopic(options_, routers_, {.name = "a", .partitions = 2})));
 }
 
 class LogTrimmerTest : public testing::Test {

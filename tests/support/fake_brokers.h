@@ -27,6 +27,7 @@ struct FakeTopics {
   std::map<std::string, absl::Status> trouble =
       {};  // of topics: what every question about them is answered with
   bool is_away = false;
+  absl::Status may_create = {};
   std::vector<std::string> created = {};
   EndsByTopic deleted_below = {};
 };
@@ -53,7 +54,8 @@ class FakeBrokers final : public Brokers {
                       .config = topics_.by_name[topic].config};
   }
   absl::Status CreateTopic(const TopicFacts& topic, bool validate_only) override {
-    if (absl::Status away = Away(); !away.ok() || validate_only) return away;
+    if (absl::Status away = Away(); !away.ok()) return away;
+    if (!topics_.may_create.ok() || validate_only) return topics_.may_create;
     topics_.created.push_back(topic.name);
     topics_.by_name[topic.name] = {.partitions = topic.partitions, .config = topic.config};
     return absl::OkStatus();

@@ -40,6 +40,9 @@ absl::StatusOr<BoundsByTopic> AskBounds(rd_kafka_t* client,
                                         const std::map<std::string, std::vector<int32_t>>& partitions,
                                         int timeout_ms);
 
+// For clients of ReadLog(): the end of a log is seen when a fetch comes back with nothing.
+inline const Property kSeesEndsSoon = {"fetch.wait.max.ms", "10"};
+
 struct LogReading {
   std::map<int32_t, OffsetRange> ranges = {};  // by partition
   absl::Duration patience;                     // without a message

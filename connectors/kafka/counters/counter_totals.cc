@@ -46,7 +46,7 @@ absl::Status ReadRanges(const DaemonOptions& options, const std::string& topic,
                         std::map<int32_t, OffsetRange> ranges,
                         const std::function<void(const InputRecord&)>& see, const GoOn& go_on) {
   if (ranges.empty()) return absl::OkStatus();
-  const auto reader = MakeTotalsReader(options, "read_committed");
+  const auto reader = MakeTotalsReader(options, "read_committed", {kSeesEndsSoon});
   if (!reader.ok()) return reader.status();
   return ReadLog(reader->get(), topic,
                  {.ranges = std::move(ranges),

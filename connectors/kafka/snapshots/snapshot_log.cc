@@ -1,5 +1,4 @@
-// The topic of snapshots through librdkafka.
-#include "src/pipeline/snapshots/snapshot_log.h"
+#include "connectors/kafka/snapshots/snapshot_log.h"
 
 #include <librdkafka/rdkafka.h>
 
@@ -9,13 +8,7 @@
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/client/message_view.h"
-#include "connectors/kafka/group/broker_client.h"
-#include "connectors/kafka/snapshots/snapshot_stores.h"
-#include "src/pipeline/clock/patiently.h"
 #include "src/pipeline/clock/steady_time.h"
-#include "src/pipeline/preflight/own_topics.h"
-#include "src/pipeline/snapshots/snapshot_folder.h"
-#include "src/pipeline/snapshots/snapshot_topic.h"
 
 namespace lethe::kafka {
 namespace {
@@ -80,7 +73,8 @@ absl::Status KafkaSnapshotLog::Scan(int32_t partition, absl::Time from, const Go
                                     const See& see) const {
   // Up to the high watermark: all that was there when the commit that names it was read.
   const auto consumer =
-      ReaderConfig(options_, "read_uncommitted", FetchOn::Defaults({{"fetch.message.max.bytes", "8388608"}}))
+      ReaderConfig(options_, "read_uncommitted",
+                   FetchOn::Defaults({{"fetch.message.max.bytes", "8388608"}, kSeesEndsSoon}))
           .MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   const auto bounds = BoundsOf(consumer->get(), topic_, partition, kSnapshotTimeoutMs);
@@ -121,28 +115,10 @@ absl::Status MakeProducer(const DaemonOptions& options, SnapshotProducer& produc
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options,
-                                                                 SnapshotProducer& producer) {
+absl::StatusOr<std::unique_ptr<SnapshotLog>> OpenSnapshotLog(const DaemonOptions& options,
+                                                             SnapshotProducer& producer) {
   if (absl::Status made = MakeProducer(options, producer); !made.ok()) return made;
-  const std::string& name = options.process.snapshots.topic;
-  const auto brokers = BrokerClient::Make(options, Isolation::kReadCommitted);
-  if (!brokers.ok()) return brokers.status();
-  const auto partitions =
-      Patiently(kSnapshotPatience, [&] { return EnsureSnapshotTopic(options, **brokers); });
-  if (partitions.ok()) {
-    return MakeSnapshotTopic(options, std::make_unique<KafkaSnapshotLog>(options, producer), *partitions);
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("snapshots cannot go to topic ", name, ": ", partitions.status().message(),
-                   absl::IsPermissionDenied(partitions.status()) ? "; or create it" : "; create it",
-                   ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
-}
-
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options,
-                                                                 SnapshotProducer& producer) {
-  if (!options.process.snapshots.folder.empty()) return OpenSnapshotFolder(options);
-  if (!options.process.snapshots.topic.empty()) return OpenSnapshotTopic(options, producer);
-  return nullptr;
+  return std::make_unique<KafkaSnapshotLog>(options, producer);
 }
 
 }  // namespace lethe::kafka

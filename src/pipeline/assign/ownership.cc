@@ -57,8 +57,9 @@ void Ownership::Assign(const std::vector<TopicPartition>& partitions) {
   }
   source_.Assign(assigned);
   if (prepared.ok()) return;
+  if (absl::IsCancelled(prepared)) return;  // by the stop
   spdlog::warn("lane {}: {}", state_.lane, std::string(prepared.message()));
-  if (!absl::IsAborted(prepared) && !absl::IsCancelled(prepared)) state_.fatal = prepared;
+  if (!absl::IsAborted(prepared)) state_.fatal = prepared;
 }
 
 void Ownership::Revoke(const std::vector<TopicPartition>& partitions, bool lost) {

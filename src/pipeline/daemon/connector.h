@@ -11,7 +11,7 @@
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/preflight/brokers.h"
-#include "src/pipeline/snapshots/snapshots.h"
+#include "src/pipeline/snapshots/snapshot_log.h"
 #include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/source.h"
 #include "src/pipeline/task/workplace.h"
@@ -27,7 +27,7 @@ struct Streams {
 };
 
 // Makes the clients of a process; decides nothing. Options outlive what is made with them. Thread-safe, but
-// snapshot stores are opened by one thread.
+// logs of snapshots are opened by one thread.
 class Connector {
  public:
   virtual ~Connector() = default;
@@ -38,8 +38,8 @@ class Connector {
   // `may_recreate` is asked when a producer was fenced; an error stands for one of making another.
   virtual Streams MakeStreams(const Shared& shared, WorkerState& state,
                               std::function<absl::Status()> may_recreate) = 0;
-  // Null: the options ask for none. FailedPrecondition, with the remedy: it cannot be used.
-  virtual absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshots(const DaemonOptions& options) = 0;
+  // Of the topic that the options name, which exists.
+  virtual absl::StatusOr<std::unique_ptr<SnapshotLog>> OpenSnapshots(const DaemonOptions& options) = 0;
   virtual std::unique_ptr<TotalsLog> OpenTotals(const DaemonOptions& options, const std::string& topic) = 0;
 };
 

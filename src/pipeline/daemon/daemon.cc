@@ -9,15 +9,19 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "src/pipeline/clock/patiently.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/inspect_topics.h"
 #include "src/pipeline/preflight/own_topics.h"
+#include "src/pipeline/snapshots/snapshot_folder.h"
+#include "src/pipeline/snapshots/snapshot_topic.h"
 #include "src/text/format.h"
 
 namespace lethe {
 namespace {
 
 constexpr absl::Duration kLookAtLanesEvery = absl::Milliseconds(20);
+constexpr absl::Duration kSnapshotPatience = absl::Seconds(30);
 constexpr absl::Duration kTrimEvery = absl::Seconds(10);
 // New topics join within ten seconds: this, what it takes to inspect them, and a rebalance.
 constexpr absl::Duration kFindEvery = absl::Seconds(3);
@@ -194,12 +198,33 @@ absl::Status Daemon::AddRouter(const DaemonOptions& options, Topics topics) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<SnapshotStore>> Daemon::OpenSnapshots(const DaemonOptions& options) {
+  if (!options.process.snapshots.folder.empty()) return OpenSnapshotFolder(options);
+  const std::string& topic = options.process.snapshots.topic;
+  if (topic.empty()) return nullptr;
+  if (absl::Status connected = judging_.Connect(); !connected.ok()) return connected;
+  if (!snapshot_partitions_) {
+    const auto made =
+        Patiently(kSnapshotPatience, [&] { return EnsureSnapshotTopic(options, *judging_.brokers()); });
+    if (!made.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("snapshots cannot go to topic ", topic, ": ", made.status().message(),
+                       absl::IsPermissionDenied(made.status()) ? "; or create it" : "; create it",
+                       ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
+    }
+    snapshot_partitions_ = *made;
+  }
+  auto log = connector_->OpenSnapshots(options);
+  if (!log.ok()) return log.status();
+  return MakeSnapshotTopic(options, *std::move(log), *snapshot_partitions_);
+}
+
 absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool is_logged) {
   auto filters = CreateStage(options.engine(), options.stage, memory_.get());
   if (!filters.ok()) return filters.status();
   auto flow = std::make_unique<Flow>(options, *std::move(filters));
   flow->SetTopics(std::move(topics));
-  auto store = connector_->OpenSnapshots(flow->options);
+  auto store = OpenSnapshots(flow->options);
   if (!store.ok()) return store.status();
   if (*store != nullptr) {
     if (snapshot_thread_ == nullptr) snapshot_thread_ = std::make_unique<SnapshotThread>();

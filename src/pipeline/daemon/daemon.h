@@ -83,6 +83,8 @@ class Daemon {
   absl::Status FindTopics();
   // Once all is routed: the ends to which the deduplicators, which have not started, are to read.
   absl::Status InspectRouted();
+  // Null: the options ask for no snapshots. FailedPrecondition, with the remedy: they cannot be used.
+  absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshots(const DaemonOptions& options);
   // Adds a flow for a topic that can be read and written; at level debug, it is not logged otherwise.
   absl::Status AddFlow(const DaemonOptions& options, Topics topics, bool is_logged);
   // The same for the routers of one input.
@@ -107,6 +109,7 @@ class Daemon {
   StopFlag hurried_;  // Stop() was called
   InstanceLock instance_lock_;
   Lanes judging_;
+  std::optional<int32_t> snapshot_partitions_;       // of the topic of snapshots, since one was opened
   std::unique_ptr<SnapshotThread> snapshot_thread_;  // ends before the flows; null: there are no snapshots
   std::optional<Lanes> routing_;             // before the others, if ids are to be unique in the topic
   std::vector<Lanes*> lanes_ = {&judging_};  // with routing_ if there are any
