@@ -21,11 +21,12 @@ constexpr absl::Duration kLeavePatience = absl::Seconds(1);
 // The others join again at their next heartbeat, three seconds by default.
 constexpr absl::Duration kJoinPatience = absl::Milliseconds(3500);
 constexpr int kLeavePollMs = 20;
-// Of one partition: what its next slices of time may need, and little memory.
-constexpr size_t kMostAside = 4096;
-constexpr size_t kMostAsideBytes = size_t{1} << 20;
 
-size_t SizeOf(const rd_kafka_message_t& message) { return message.len + message.key_len; }
+Aside<MessagePtr>::Record RecordOf(MessagePtr message) {
+  const size_t bytes = message->len + message->key_len;
+  const int64_t next = message->err == RD_KAFKA_RESP_ERR_NO_ERROR ? message->offset + 1 : message->offset;
+  return {std::move(message), bytes, next};
+}
 
 }  // namespace
 
@@ -162,9 +163,9 @@ void Consumer::PollMessages(absl::Duration timeout, size_t limit, size_t most_by
     if (polled == nullptr) break;
     timeout_ms = 0;
     const auto aside = aside_.empty() ? aside_.end() : aside_.find(PartitionOf(*polled));
-    if (aside != aside_.end() && !aside->second.coming.empty()) {
-      aside->second.coming.push_back(std::move(polled));
-      Account(aside->first, aside->second, *aside->second.coming.back());
+    if (aside != aside_.end() && aside->second.Follows()) {
+      aside->second.Follow(RecordOf(std::move(polled)));
+      if (aside->second.FillsUp()) PauseClient(aside->first, true);
       continue;
     }
     Add(std::move(polled));
@@ -184,25 +185,19 @@ void Consumer::Add(MessagePtr message) {
 
 bool Consumer::AddReturned(size_t limit, size_t most_bytes, size_t& bytes) {
   for (auto& [partition, aside] : aside_) {
-    if (aside.waits) continue;
-    while (!aside.coming.empty()) {
+    while (aside.Comes()) {
       if (messages_.size() >= limit || bytes >= most_bytes) return false;
-      const size_t size = SizeOf(*aside.coming.front());
-      aside.bytes -= size;
-      bytes += size;
-      Add(std::move(aside.coming.front()));
-      aside.coming.pop_front();
+      Aside<MessagePtr>::Record record = aside.Next();
+      bytes += record.bytes;
+      Add(std::move(record.message));
     }
-    if (aside.is_full) {
-      aside.is_full = false;
-      PauseClient(partition, false);
-    }
+    if (aside.Empties()) PauseClient(partition, false);
   }
   return true;
 }
 
 void Consumer::SetAside(const Task& task, absl::Span<const InputRecord> records) {
-  Aside& aside = aside_[task.id()];
+  Aside<MessagePtr>& aside = aside_[task.id()];
   auto message = messages_.begin();
   for (const InputRecord& record : records) {
     message = std::find_if(message, messages_.end(), [&](const MessagePtr& each) {
@@ -211,45 +206,33 @@ void Consumer::SetAside(const Task& task, absl::Span<const InputRecord> records)
              (each->err == RD_KAFKA_RESP_ERR_NO_ERROR) == (record.event == nullptr);
     });
     if (message == messages_.end()) return;
-    aside.kept.push_back(std::move(*message));
-    Account(task.id(), aside, *aside.kept.back());
+    Keep(task.id(), aside, std::move(*message));
   }
 }
 
-void Consumer::Account(TopicPartition partition, Aside& aside, const rd_kafka_message_t& added) {
-  aside.bytes += SizeOf(added);
-  const int64_t next = added.err == RD_KAFKA_RESP_ERR_NO_ERROR ? added.offset + 1 : added.offset;
-  aside.end = std::max(aside.end, next);
-  if (aside.is_full) return;
-  if (aside.kept.size() + aside.coming.size() <= kMostAside && aside.bytes <= kMostAsideBytes) return;
-  aside.is_full = true;
-  PauseClient(partition, true);
+void Consumer::Keep(TopicPartition partition, Aside<MessagePtr>& aside, MessagePtr message) {
+  aside.Keep(RecordOf(std::move(message)));
+  if (aside.FillsUp()) PauseClient(partition, true);
 }
 
-void Consumer::Wait(Task& task) { aside_[task.id()].waits = true; }
+void Consumer::Wait(Task& task) { aside_[task.id()].Wait(); }
 
 void Consumer::TakeBack(Task& task) {
-  Aside& aside = aside_[task.id()];
-  aside.waits = false;
+  Aside<MessagePtr>& aside = aside_[task.id()];
   // In the middle of a batch: what it still has of the partition comes behind what is kept.
   for (MessagePtr& message : messages_) {
     if (message == nullptr || PartitionOf(*message) != task.id() || message->offset < task.next()) continue;
-    aside.kept.push_back(std::move(message));
-    Account(task.id(), aside, *aside.kept.back());
+    Keep(task.id(), aside, std::move(message));
   }
   SkipRestOfBatch(task);
-  while (!aside.kept.empty()) {
-    aside.coming.push_front(std::move(aside.kept.back()));
-    aside.kept.pop_back();
-  }
+  aside.TakeBack();
 }
 
 void Consumer::DropAside(TopicPartition partition) {
   const auto aside = aside_.find(partition);
   if (aside == aside_.end()) return;
-  for (MessagePtr& message : aside->second.kept) dropped_.push_back(std::move(message));
-  for (MessagePtr& message : aside->second.coming) dropped_.push_back(std::move(message));
-  const bool was_full = aside->second.is_full;
+  aside->second.MoveTo(dropped_);
+  const bool was_full = aside->second.is_full();
   aside_.erase(aside);
   if (was_full) PauseClient(partition, false);
 }
@@ -268,7 +251,7 @@ void Consumer::PauseClient(TopicPartition partition, bool paused) {
   if (paused || aside == aside_.end()) return;
   // A pause drops what the client had fetched.
   const TopicPtr topic(rd_kafka_topic_new(client(), TopicOf(partition).c_str(), nullptr));
-  rd_kafka_seek(topic.get(), partition.partition, aside->second.end, 0);
+  rd_kafka_seek(topic.get(), partition.partition, aside->second.end(), 0);
 }
 
 void Consumer::ReleaseBatch() {

@@ -20,6 +20,7 @@
 #include "connectors/kafka/client/client_statistics.h"
 #include "connectors/kafka/client/message_view.h"
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/task/aside.h"
 #include "src/pipeline/task/source.h"
 
 namespace lethe::kafka {
@@ -82,20 +83,10 @@ class Consumer final : public Source {
   void Wait(Task& task) override;
   void TakeBack(Task& task) override;
 
-  // Messages of a partition that were fetched and not processed.
-  struct Aside {
-    std::deque<MessagePtr> kept;    // set aside
-    std::deque<MessagePtr> coming;  // behind these: taken into the next batches, unless it waits
-    bool waits = false;
-    size_t bytes = 0;      // of both
-    int64_t end = -1;      // the next offset to fetch
-    bool is_full = false;  // the client fetches no more of it
-  };
   // Takes what comes back into the batch. False: not all of it has room.
   bool AddReturned(size_t limit, size_t most_bytes, size_t& bytes);
   void Add(MessagePtr message);
-  // Accounts for a message that was added to the aside; when they are many, the client pauses.
-  void Account(TopicPartition partition, Aside& aside, const rd_kafka_message_t& added);
+  void Keep(TopicPartition partition, Aside<MessagePtr>& aside, MessagePtr message);
   void DropAside(TopicPartition partition);
   void PauseClient(TopicPartition partition, bool paused);
   const std::string& TopicOf(TopicPartition partition) const {
@@ -129,7 +120,7 @@ class Consumer final : public Source {
   std::string member_id_;
   // The storage of the batch's records; neither grows while there are any.
   std::vector<MessagePtr> messages_;
-  std::map<TopicPartition, Aside> aside_;
+  std::map<TopicPartition, Aside<MessagePtr>> aside_;
   std::vector<MessagePtr> dropped_;  // of the asides; the batch may still have views of them
   std::set<TopicPartition> paused_;  // by the worker
   std::vector<MessageView> views_;
