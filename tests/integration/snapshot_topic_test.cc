@@ -1,4 +1,6 @@
 // Snapshots in a topic: loads that take long, stops in the middle, and what nobody needs any more.
+#include "src/pipeline/snapshots/snapshot_topic.h"
+
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -24,7 +26,6 @@
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "src/pipeline/options/options.h"
-#include "src/pipeline/snapshots/snapshot_topic.h"
 #include "src/pipeline/snapshots/snapshots.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
@@ -310,8 +311,7 @@ TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
   }
   options_.process.properties = {{"queued.min.messages", "1"}, {"fetch.message.max.bytes", "3000"}};
   kafka::SnapshotProducer store_producer;
-  const auto store =
-      MakeSnapshotTopic(options_, kafka::OpenSnapshotLog(options_, store_producer).value(), 1);
+  const auto store = MakeSnapshotTopic(options_, kafka::OpenSnapshotLog(options_, store_producer).value(), 1);
   const SnapshotId own = SnapshotId::New(2, absl::Now() + absl::Seconds(1));
   ASSERT_TRUE(store->Write(0, own, *Image(own), [] { return true; }).ok());
   absl::Duration took;
