@@ -125,7 +125,7 @@ TEST_F(DaemonRunTest, WaitsForBrokersThatAreAway) {
   };
   EXPECT_TRUE(Run().ok());
   EXPECT_EQ(waits, 3);
-  EXPECT_EQ(reasons, Keys{"waiting for the brokers at nowhere:1"});
+  EXPECT_EQ(reasons, Keys{"waiting for the brokers at nowhere:1: no broker answers"});
   EXPECT_EQ(Out(), Keys{"a"});
 }
 
@@ -155,6 +155,22 @@ TEST_F(DaemonRunTest, ATopicOfSnapshotsThatCannotBeUsedEndsIt) {
 TEST_F(DaemonRunTest, ATopicThatWouldFeedItselfIsRefused) {
   options_.output = "in";
   EXPECT_TRUE(absl::IsInvalidArgument(Run()));
+}
+
+TEST_F(DaemonRunTest, APatternWaitsForTopicsThatItsUserMaySee) {
+  topics_.by_name.clear();
+  Keys reasons;
+  clock_.on_wait = [&] {
+    if (!topics_.by_name.empty()) return;
+    reasons = daemon_->Report().not_ready;
+    topics_.by_name["a-in"];
+    topics_.by_name["a-out"];
+    Append(0, "a-in", "a");
+  };
+  EXPECT_TRUE(Run({Entry("^(.*)-in$", "$1-out")}).ok());
+  ASSERT_EQ(reasons.size(), 1u);
+  EXPECT_NE(reasons[0].find("grant this user Describe"), std::string::npos) << reasons[0];
+  EXPECT_EQ(Out(), Keys{"a"});
 }
 
 TEST_F(DaemonRunTest, OfAListWhatCannotBeReadIsSaidAtTheEnd) {

@@ -38,10 +38,11 @@ class FakeBrokers final : public Brokers {
   FakeBrokers(FakeTopics& topics, std::string group) : topics_(topics), group_(std::move(group)) {}
 
   absl::Status LastError() override { return Away(); }
-  std::vector<std::string> TopicNames() override {
+  absl::StatusOr<std::vector<std::string>> TopicNames() override {
+    if (absl::Status away = Away(); !away.ok()) return away;
     std::vector<std::string> names;
     for (const auto& [name, topic] : topics_.by_name) names.push_back(name);
-    return topics_.is_away ? std::vector<std::string>() : names;
+    return names;
   }
   absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override {
     if (absl::Status found = Find(topic); !found.ok()) return found;

@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<BrokerClient>> BrokerClient::Make(const DaemonOpt
   return brokers;
 }
 
-std::vector<std::string> BrokerClient::TopicNames() { return kafka::TopicNames(client()); }
+absl::StatusOr<std::vector<std::string>> BrokerClient::TopicNames() { return kafka::TopicNames(client()); }
 
 absl::StatusOr<int32_t> BrokerClient::CountPartitions(const std::string& topic) {
   return kafka::CountPartitions(client(), topic, kAskTimeoutMs);

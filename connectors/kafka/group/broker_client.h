@@ -27,7 +27,7 @@ class BrokerClient final : public Brokers {
                                                             Isolation isolation);
 
   absl::Status LastError() override { return errors_.Last(client()); }
-  std::vector<std::string> TopicNames() override;
+  absl::StatusOr<std::vector<std::string>> TopicNames() override;
   absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override;
   absl::StatusOr<TopicFacts> DescribeTopic(const std::string& topic) override;
   absl::Status CreateTopic(const TopicFacts& topic, bool validate_only) override;

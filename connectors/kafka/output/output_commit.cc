@@ -95,6 +95,8 @@ Outcome Output::CommitTransaction(const std::vector<PartitionListPtr>& offsets) 
   if (report_.failure != Failure::kRefused) report_.last_error = Describe(error.get());
   if (rd_kafka_error_code(error.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED && last != nullptr) {
     BlameDenied(*last);
+  } else if (rd_kafka_error_code(error.get()) == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) {
+    absl::StrAppend(&report_.last_error, ": grant this user Read on group ", options_.process.group);
   }
   if (report_.failure == Failure::kNone) report_.failure = Failure::kTransient;
   if (rd_kafka_error_is_fatal(error.get())) return ProducerLost(Describe(error.get()));

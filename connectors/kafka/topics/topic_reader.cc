@@ -102,7 +102,8 @@ absl::Status TopicReader::FindEnds() {
   const absl::StatusOr<int32_t> partitions = Patiently(
       kConnectPatience, [&] { return CountPartitions(consumer_.get(), options_.topic, kReadTimeoutMs); });
   if (absl::IsNotFound(partitions.status())) {
-    const std::optional<std::string> nearest = Nearest(options_.topic, TopicNames(consumer_.get()));
+    const std::optional<std::string> nearest =
+        Nearest(options_.topic, TopicNames(consumer_.get()).value_or(std::vector<std::string>()));
     return absl::NotFoundError(absl::StrCat("topic ", options_.topic, " does not exist at ", options_.brokers,
                                             nearest ? absl::StrCat("; did you mean ", *nearest, "?") : "",
                                             "; kafka-topics.sh --bootstrap-server ", options_.brokers,

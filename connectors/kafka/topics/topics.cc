@@ -55,11 +55,10 @@ std::string ClusterId(rd_kafka_t* client, int timeout_ms) {
 
 bool IsEmbedded(rd_kafka_t* client) { return absl::StartsWith(ClusterId(client), "mockCluster"); }
 
-std::vector<std::string> TopicNames(rd_kafka_t* client) {
+absl::StatusOr<std::vector<std::string>> TopicNames(rd_kafka_t* client) {
   const rd_kafka_metadata_t* metadata = nullptr;
-  if (rd_kafka_metadata(client, 1, nullptr, &metadata, kTopicsTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return {};
-  }
+  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 1, nullptr, &metadata, kTopicsTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the topics of the cluster");
   std::vector<std::string> names;
   for (int i = 0; i < metadata->topic_cnt; ++i) {
     const absl::string_view name = metadata->topics[i].topic;

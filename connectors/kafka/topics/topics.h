@@ -20,8 +20,8 @@ std::string ClusterId(rd_kafka_t* client, int timeout_ms = 1500);
 // Whether it is that of the embedded broker, which answers some questions only in part.
 bool IsEmbedded(rd_kafka_t* client);
 
-// The topics of the cluster, without Kafka's own; none if no broker answers.
-std::vector<std::string> TopicNames(rd_kafka_t* client);
+// As of Brokers.
+absl::StatusOr<std::vector<std::string>> TopicNames(rd_kafka_t* client);
 
 // Asks once; for a few seconds at most. Unavailable: ask again. NotFound: there is no such topic (yet).
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);

@@ -87,7 +87,7 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
   // member's id, which a broker answers as if another had come. And a slow transaction is fenced, too.
   // A consumer of a static member is fenced by another for certain, whether the group can be asked or not.
   if (asked.ok() ? asked->empty() : !is_static_) return absl::OkStatus();
-  const std::string host = asked.value_or("that the brokers do not tell");
+  const std::string host = asked.value_or("unknown");
   const std::lock_guard<std::mutex> lock(mutex_);
   const absl::Time now = clock_.Steady();
   Row& of_lane = rows_[lane];

@@ -125,7 +125,12 @@ absl::Status Daemon::Await(const DaemonOptions& options,
                            absl::FunctionRef<absl::Status(Brokers& brokers)> ask) {
   const auto brokers = connector_->MakeBrokers(options, IsolationOf(options));
   if (!brokers.ok()) return brokers.status();
-  return AwaitTopics(options, **brokers, stop_, clock_, [&] { return ask(**brokers); });
+  return AwaitTopics(options, **brokers, stop_, clock_, [&] {
+    absl::Status answer = ask(**brokers);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    awaited_ = std::string(answer.message());
+    return answer;
+  });
 }
 
 absl::StatusOr<Topics> Daemon::AwaitInspected(const DaemonOptions& options) {
@@ -407,7 +412,8 @@ DaemonReport Daemon::Report() const {
   }
   if (report.lanes.empty()) {
     reasons.push_back(report.routing_lanes.empty()
-                          ? absl::StrCat("waiting for the brokers at ", options_.process.brokers)
+                          ? absl::StrCat("waiting for the brokers at ", options_.process.brokers,
+                                         awaited_.empty() ? "" : ": ", awaited_)
                           : "the inputs are routed to their ends first");
   }
   judging_.AddReasons(report.lanes, reasons, problems);

@@ -120,6 +120,7 @@ class Daemon {
   std::optional<FlowFinder> finder_;  // of a list of topics
 
   mutable std::mutex mutex_;
+  std::string awaited_;                                // what Await() waits for; guarded by mutex_
   absl::Status first_error_;                           // guarded by mutex_, like these
   std::deque<std::unique_ptr<TotalsFeed>> feeds_;      // added, and never removed
   std::deque<std::unique_ptr<CounterWatch>> watches_;  // likewise; of flows with counters

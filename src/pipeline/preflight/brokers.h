@@ -34,8 +34,8 @@ class Brokers {
 
   // The last error of its connections; OK if there was none. PermissionDenied: its credentials are refused.
   virtual absl::Status LastError() = 0;
-  // Of all topics but Kafka's own; none: no broker answers.
-  virtual std::vector<std::string> TopicNames() = 0;
+  // Of all topics but Kafka's own that this user may describe.
+  virtual absl::StatusOr<std::vector<std::string>> TopicNames() = 0;
   // NotFound: there is no such topic (yet).
   virtual absl::StatusOr<int32_t> CountPartitions(const std::string& topic) = 0;
   virtual absl::StatusOr<TopicFacts> DescribeTopic(const std::string& topic) = 0;

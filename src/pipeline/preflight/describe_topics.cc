@@ -18,8 +18,9 @@ absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string
   }
   if (!absl::IsNotFound(topic.status())) return topic;
   // An input exists if its name is right; an output is new at first.
+  const std::vector<std::string> none;
   return MissingTopic(options, role, name, partitions,
-                      role == "input" ? brokers.TopicNames() : std::vector<std::string>());
+                      role == "input" ? brokers.TopicNames().value_or(none) : none);
 }
 
 }  // namespace

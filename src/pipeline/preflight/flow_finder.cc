@@ -18,15 +18,17 @@ constexpr int kMostLogged = 10;
 }  // namespace
 
 absl::Status FlowFinder::Look(Brokers& brokers) {
-  const std::vector<std::string> names = brokers.TopicNames();
-  if (names.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
-  if (at_start_.empty()) at_start_ = {names.begin(), names.end()};
+  const auto named = brokers.TopicNames();
+  if (!named.ok()) return named.status();
+  const std::set<std::string> names = {named->begin(), named->end()};
+  if (!at_start_) at_start_ = names;
   std::set<std::string> present;
   for (int32_t flow = 0; flow < flows_.size(); ++flow) {
     const DaemonOptions& options = flows_.at(flow).options;
     present.insert(options.half.routed_from.empty() ? options.input : options.half.routed_from.front());
   }
-  TopicList::Inputs inputs = list_.Match({names.begin(), names.end()}, present);
+  TopicList::Inputs inputs = list_.Match(names, present);
+  if (names.empty() && inputs.topics.empty()) return absl::UnavailableError(SeesNoTopic().message());
   std::map<std::string, std::string> problems;
   std::set<std::string> passing;  // of these, what may pass by itself
   int added_count = 0;
@@ -71,7 +73,7 @@ std::vector<std::string> FlowFinder::Unrouted(const DaemonOptions& options) cons
 }
 
 DaemonOptions FlowFinder::FromItsStart(DaemonOptions options) const {
-  if (!at_start_.contains(options.input)) options.start = Start::kEarliest;
+  if (!at_start_->contains(options.input)) options.start = Start::kEarliest;
   return options;
 }
 

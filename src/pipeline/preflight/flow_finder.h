@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,8 +34,8 @@ class FlowFinder {
   FlowFinder(TopicList list, const Flows& flows, MakeBrokers make_routers, Add add)
       : list_(std::move(list)), flows_(flows), make_routers_(std::move(make_routers)), add_(std::move(add)) {}
 
-  // Asks once, for a few milliseconds a topic that has no flow yet, by a client of the group that judges. Not
-  // OK: no broker answers.
+  // Asks once, for a few milliseconds a topic that has no flow yet, by a client of the group that judges.
+  // Unavailable: no broker answers, or names a topic.
   absl::Status Look(Brokers& brokers);
   // Whether a topic of the last look may soon be readable without anyone's help, such as one that lethe has
   // just created.
@@ -58,10 +59,10 @@ class FlowFinder {
   const Flows& flows_;
   const MakeBrokers make_routers_;
   const Add add_;
-  std::unique_ptr<Brokers> routers_;         // made when it is first needed
-  std::map<std::string, std::string> said_;  // the problems that were logged
-  std::set<std::string> routed_;             // inputs
-  std::set<std::string> at_start_;           // topics of the cluster at the first look
+  std::unique_ptr<Brokers> routers_;               // made when it is first needed
+  std::map<std::string, std::string> said_;        // the problems that were logged
+  std::set<std::string> routed_;                   // inputs
+  std::optional<std::set<std::string>> at_start_;  // topics of the cluster at the first look
   bool expects_more_ = false;
   std::set<std::string> warned_of_loss_;  // outputs that were looked at for it
 

@@ -87,13 +87,16 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brok
 }
 
 absl::StatusOr<TopicList::Inputs> FindInputs(Brokers& brokers, const TopicList& list) {
-  const auto names = Patiently(kFindPatience, [&]() -> absl::StatusOr<std::vector<std::string>> {
-    std::vector<std::string> answer = brokers.TopicNames();
-    if (answer.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
-    return answer;
-  });
+  const auto names = Patiently(kFindPatience, [&] { return brokers.TopicNames(); });
   if (!names.ok()) return names.status();
-  return list.Match({names->begin(), names->end()});
+  TopicList::Inputs inputs = list.Match({names->begin(), names->end()});
+  if (names->empty() && inputs.topics.empty()) return SeesNoTopic();
+  return inputs;
+}
+
+absl::Status SeesNoTopic() {
+  return absl::FailedPreconditionError(
+      "the brokers name no topic to this user: create one, or grant this user Describe on the topics");
 }
 
 }  // namespace lethe

@@ -23,8 +23,11 @@ absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const S
 // fit. PermissionDenied: the brokers refuse this user the description of a topic. Unavailable: ask again.
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brokers);
 
-// The topics of the list that are there now. Not OK: no broker answers.
+// The topics of the list that are there now. Unavailable: no broker answers. FailedPrecondition: there is
+// none that this user sees.
 absl::StatusOr<TopicList::Inputs> FindInputs(Brokers& brokers, const TopicList& list);
+// Of a list of patterns alone, where the brokers name no topic.
+absl::Status SeesNoTopic();
 
 }  // namespace lethe
 
