@@ -135,10 +135,11 @@ absl::Status Daemon::Await(const DaemonOptions& options,
 
 absl::StatusOr<Topics> Daemon::AwaitInspected(const DaemonOptions& options) {
   Topics topics;
-  absl::Status asked = Await(options, [&](Brokers& brokers) {
+  absl::Status asked = Await(options, [&](Brokers& brokers) -> absl::Status {
     auto answer = InspectTopics(options, brokers);
-    if (answer.ok()) topics = *std::move(answer);
-    return answer.status();
+    if (!answer.ok()) return answer.status();
+    topics = *std::move(answer);
+    return absl::OkStatus();
   });
   if (!asked.ok()) return asked;
   return topics;
