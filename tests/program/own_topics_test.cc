@@ -8,6 +8,7 @@
 
 #include "src/pipeline/daemon/log_trimmer.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/describe_topics.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "tests/support/fake_brokers.h"
 
@@ -85,6 +86,22 @@ TEST_F(OwnTopicsTest, OnlyTopicsOfTotalsAreCreated) {
   EXPECT_TRUE(EnsureTotalsTopics(options, deduplicators_).ok());
   EXPECT_EQ(topics_.created, std::vector<std::string>{"totals"});
   EXPECT_EQ(topics_.by_name["totals"].config["cleanup.policy"], "compact");
+}
+
+TEST_F(OwnTopicsTest, OfATopicOfTotalsMoreRightsAreNeeded) {
+  DaemonOptions options = Merged();
+  options.scope = Scope::kPartition;
+  options.counters.resize(1);
+  options.counters[0].output = "totals";
+  topics_.by_name["x"];
+  topics_.trouble["totals"] = absl::PermissionDeniedError("denied");
+  for (const CounterMode mode : {CounterMode::kDelta, CounterMode::kTotal}) {
+    options.counters[0].mode = mode;
+    const absl::Status denied = DescribeTopics(options, deduplicators_).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(denied));
+    EXPECT_EQ(denied.message().find("to make it, Create") != std::string::npos, mode == CounterMode::kTotal)
+        << denied;
+  }
 }
 
 TEST_F(OwnTopicsTest, OnlyAskingForTheRightCreatesNothing) {

@@ -68,7 +68,8 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, Brokers& 
     if (!asked.ok()) return asked;
     TopicFacts& counter = topics.counters.emplace_back();
     counter.name = each.output;
-    describe("counter", each.output, topics.input.partitions, counter);
+    describe(each.mode == CounterMode::kTotal ? "totals" : "counter", each.output, topics.input.partitions,
+             counter);
     if (each.mode == CounterMode::kTotal && absl::IsNotFound(asked))
       asked = absl::OkStatus();  // created later
   }
