@@ -8,7 +8,6 @@
 #include "connectors/kafka/counters/counter_totals.h"
 #include "connectors/kafka/group/broker_client.h"
 #include "connectors/kafka/group/group_state.h"
-#include "connectors/kafka/preflight/log_sample.h"
 #include "connectors/kafka/topics/topic_id.h"
 
 namespace lethe::kafka {
@@ -54,7 +53,7 @@ absl::StatusOr<std::vector<absl::Time>> BrokerCluster::AskTimes(const std::vecto
   // Another client, since the worker's own is in the middle of its assignment.
   const auto client = BrokerClient::Make(options_, IsolationOf(options_));
   if (!client.ok()) return client.status();
-  return kafka::AskTimes((*client)->client(), places);
+  return (*client)->AskTimes(places);
 }
 
 ByTopic<int32_t> BrokerCluster::CountPartitions(const std::vector<std::string>& topics) {

@@ -10,10 +10,7 @@
 #include <utmp.h>
 
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -106,12 +103,6 @@ TEST(CheckTest, WhatFitsBadlyIsAWarningWithARemedy) {
 }
 
 // What the group has still to read is needed, too, and the horizon before it.
-TEST(CheckTest, OnePartitionIsReadAsFarBackAsManyTogether) {
-  Flow flow({LETHE_PROGRAM, 1, {}, {}});
-  flow.SendIds("id-", 1, 5000);
-  EXPECT_TRUE(Says(flow.RunCommand("check"), "5000 of its newest records"));
-}
-
 TEST(CheckTest, TheInputMustBeKeptForTheLagToo) {
   Flow flow({LETHE_PROGRAM, 2, {{"retention.ms", "5400000"}}, {}});
   const int64_t now = absl::ToUnixMillis(absl::Now());
@@ -166,25 +157,14 @@ TEST(CheckTest, BothStagesOfTheScopeOfATopic) {
   }
   EXPECT_TRUE(Says(after, absl::StrCat("repartition topic ", topic, " has 2 partitions, the input has 2")));
   EXPECT_TRUE(Says(after, absl::StrCat("repartition topic ", topic, " may be written to")));
-  ASSERT_TRUE(SharedClient().AddPartitions(topic, 3).ok());
-  Finished wider = flow.RunCommand("check", args);
-  EXPECT_EQ(wider.exit_code, 2) << wider.out << wider.err;
-  EXPECT_TRUE(Says(wider, absl::StrCat("has so far routed by another id than json:/id, or ", topic,
-                                       " has another number of partitions than before")));
 }
 
 TEST(CheckTest, WhatCannotRunIsAnError) {
   Flow flow({LETHE_PROGRAM, 2, {}, {}});
-  const std::string narrow = UniqueName("narrow");
-  ASSERT_TRUE(SharedClient().CreateTopic(narrow, 1).ok());
   const std::pair<Args, std::string> cases[] = {
       {{"--input=nowhere"}, "input topic nowhere does not exist: create it"},
-      {{"--output=" + narrow}, "has 1 partitions, the input has 2"},
-      {{"--on-duplicate=divert", "--divert=nowhere"}, "divert topic nowhere does not exist: create it"},
-      {{"--on-duplicate=divert", "--divert=" + narrow}, "has 1 partitions, the input has 2"},
       {{absl::StrCat("--brokers=127.0.0.1:", FreePort())}, "error    brokers "},
       {{"--horizon=soon"}, "error    configuration   configuration is wrong: --horizon"},
-      {{"--kafka=session.timeout.ms=soon"}, "error    configuration "},
   };
   for (const auto& [args, line] : cases) {
     const Finished check = flow.RunCommand("check", args);
@@ -201,96 +181,20 @@ TEST(CheckTest, WhatCannotRunIsAnError) {
   EXPECT_EQ(all["errors"].get_int64().value(), 1);
 }
 
-TEST(CheckTest, AListIsReportedByTopicAndTheProcessOnce) {
-  Flow flow({LETHE_PROGRAM, 1, {}, {}});
-  const std::string name = UniqueName("check-list");
-  const auto topic = [&](const std::string& suffix) { return absl::StrCat(name, ".", suffix); };
-  for (const char* suffix : {"good", "good-unique", "bad", "clicks.web", "clicks-unique.web", "clicks.app"}) {
-    ASSERT_TRUE(SharedClient().CreateTopic(topic(suffix), 2).ok());
-  }
-  const std::string file = absl::StrCat(testing::TempDir(), "/", name, ".yaml");
-  std::ofstream(file) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name
-                      << "\nid: key\nhorizon: 1h\nmemory: 64MiB\nhttp: off\ntopics:\n"
-                      << "  - {input: " << topic("good") << ", output: " << topic("good-unique") << "}\n"
-                      << "  - {input: " << topic("bad") << ", output: " << topic("bad-unique") << "}\n"
-                      << "  - input: ^" << name << "\\.clicks\\.(.+)$\n    output: " << name
-                      << ".clicks-unique.$1\n"
-                      << "  - input: ^" << name << "\\.cl[a-z]+\\.(a.+)$\n    output: " << name
-                      << ".apps.$1\n"
-                      << "  - input: ^" << name << "\\.none\\.(.+)$\n    output: " << name << ".some.$1\n";
-  const auto check = [&](const std::string& format) {
-    ProcessOptions options;
-    options.args = {LETHE_PROGRAM, "check", "--config", file, "--format", format};
-    return RunToEnd(options, absl::Minutes(1)).value();
-  };
-  const Finished text = check("text");
-  EXPECT_EQ(text.exit_code, 2) << text.out << text.err;
-  EXPECT_TRUE(Says(text, absl::StrCat("ok       topic           ", topic("good"), " passes ")));
-  EXPECT_TRUE(Says(text, absl::StrCat("ok       topic           ", topic("clicks.web"), " passes ")));
-  EXPECT_TRUE(Says(text, absl::StrCat(topic("bad"), ": topics cannot be used: ")));
-  EXPECT_TRUE(Says(text, absl::StrCat("output topic ", topic("bad-unique"), " does not exist: create it")));
-  EXPECT_TRUE(Says(text, absl::StrCat("input topic ", topic("clicks.app"), " is not read: ")));
-  EXPECT_TRUE(Says(text, absl::StrCat("pattern ^", name, "\\.none\\.(.+)$ matches no topic")));
-  EXPECT_TRUE(Says(text, "1 warning, 2 errors\n"));
-
-  simdjson::dom::parser parser;
-  const Finished json = check("json");
-  std::map<std::string, int> process;
-  std::map<std::string, int> errors;  // by topic
-  for (const simdjson::dom::element finding : parser.parse(json.out)["findings"].get_array()) {
-    std::string_view of;
-    if (finding["topic"].get(of) != simdjson::SUCCESS) {
-      ++process[std::string(finding["check"].get_string().value())];
-    } else {
-      errors[std::string(of)] += finding["severity"].get_string().value() == "error";
-    }
-  }
-  EXPECT_EQ(errors,
-            (std::map<std::string, int>{
-                {topic("good"), 0}, {topic("bad"), 1}, {topic("clicks.app"), 1}, {topic("clicks.web"), 0}}))
-      << json.out;
-  EXPECT_EQ(process, (std::map<std::string, int>{{"brokers", 1},
-                                                 {"commits", 1},
-                                                 {"configuration", 1},
-                                                 {"memory", 1},
-                                                 {"topics", 1},
-                                                 {"transactions", 1}}))
-      << json.out;
-}
-
 // Nor does a run go on from what another version has committed, or from what is damaged.
 TEST(CheckTest, UnreadableCommitMetadataIsAnErrorAndEndsARun) {
   Flow flow({LETHE_PROGRAM, 2, {}, {}});
   flow.SendIds("a", 1, 10);
-  int64_t offset = 5;
-  for (const auto& [story, reason] :
-       {std::pair("lethe/3 o=0", "the commit was written in format lethe/3, this program reads lethe/1 and"),
-        std::pair("lethe/1 g", "damaged commit metadata \"lethe/1 g\""),
-        std::pair("lethe/1 o=7", "damaged commit metadata \"lethe/1 o=7\"")}) {
-    flow.ResetGroup({{offset++, ""}, {0, story}});
-    const std::string text = absl::StrCat(flow.input(), "-1 at offset 0: ", reason);
-    const Finished check = flow.RunCommand("check");
-    EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
-    EXPECT_TRUE(Says(check, absl::StrCat("group ", flow.group(), " cannot go on: ", text)));
-    const Finished run = flow.RunToEnd();
-    EXPECT_EQ(run.exit_code, 1) << run.err;
-    EXPECT_TRUE(absl::StrContains(run.err, text)) << run.err;
-  }
-}
-
-TEST(CheckTest, OffsetsThatTheLogDoesNotHaveAreAnErrorAndThoseOfAResetAWarning) {
-  Flow flow({LETHE_PROGRAM, 1, {}, {}});
-  flow.SendIds("a", 1, 100);
-  ASSERT_EQ(flow.RunToEnd().exit_code, 0);
-  flow.ResetGroup({{50, ""}});
-  Finished check = flow.RunCommand("check");
-  EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
-  EXPECT_TRUE(Says(check, "has offsets in 1 partitions that another program committed"));
-  flow.ResetGroup({{150, ""}});
-  check = flow.RunCommand("check");
+  flow.ResetGroup({{5, ""}, {0, "lethe/3 o=0"}});
+  const std::string text = absl::StrCat(
+      flow.input(),
+      "-1 at offset 0: the commit was written in format lethe/3, this program reads lethe/1 and");
+  const Finished check = flow.RunCommand("check");
   EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
-  EXPECT_TRUE(Says(check, absl::StrCat("partition ", flow.input(), "-0 ends at 100, and group ", flow.group(),
-                                       " has committed offset 150")));
+  EXPECT_TRUE(Says(check, absl::StrCat("group ", flow.group(), " cannot go on: ", text)));
+  const Finished run = flow.RunToEnd();
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(absl::StrContains(run.err, text)) << run.err;
 }
 
 TEST(CheckTest, RecordsDeletedBeforeTheyWereRoutedAreAnErrorAndSkippedWhereTheUserSaysSo) {
@@ -330,7 +234,6 @@ TEST(CheckTest, ATransactionTimeoutAboveTheBrokersLimitEndsItWithTheReason) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
-// What has nowhere to go is held where the group is at work, and nothing is begun so.
 TEST(RunTest, ASessionTimeoutThatTheBrokersRefuseEndsItWithTheReason) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const Finished run = flow.RunToEnd({"--kafka=session.timeout.ms=10", "--kafka=heartbeat.interval.ms=3"});
@@ -338,7 +241,8 @@ TEST(RunTest, ASessionTimeoutThatTheBrokersRefuseEndsItWithTheReason) {
   EXPECT_TRUE(absl::StrContains(run.err, "the brokers refuse session.timeout.ms 10: ")) << run.err;
 }
 
-TEST(CheckTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
+// What has nowhere to go is held where the group is at work, and nothing is begun so.
+TEST(RunTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
   for (const std::string scope : {"--scope=partition", "--scope=topic"}) {
     Flow flow({LETHE_PROGRAM, 1, {}, {}});
     flow.SendIds("a", 1, 100);
@@ -346,9 +250,6 @@ TEST(CheckTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
     ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
     const std::string finding =
         absl::StrCat("output topic ", flow.output(), " has 1 partitions, the input has 3");
-    const Finished check = flow.RunCommand("check", {scope});
-    EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
-    EXPECT_TRUE(Says(check, "warning  partitions      " + finding));
     const auto daemon = flow.Start({scope});
     EXPECT_TRUE(daemon->AwaitLog(finding));
     flow.SendIds("b", 1, 10, 2);
@@ -356,9 +257,6 @@ TEST(CheckTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
     EXPECT_TRUE(daemon->Stop());
 
     const Args fresh = {scope, "--group=" + UniqueName("new")};
-    const Finished other = flow.RunCommand("check", fresh);
-    EXPECT_EQ(other.exit_code, 2) << other.out << other.err;
-    EXPECT_TRUE(Says(other, "error    partitions      " + finding));
     const Finished run = flow.RunToEnd(fresh);
     EXPECT_EQ(run.exit_code, 1) << run.err;
     EXPECT_TRUE(absl::StrContains(run.err, finding)) << run.err;

@@ -17,9 +17,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_server.h"
-#include "connectors/kafka/preflight/check.h"
+#include "connectors/kafka/preflight/probes.h"
 #include "src/cli/commands/check_command.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/check.h"
 #include "src/pipeline/preflight/group_rules.h"
 #include "src/pipeline/preflight/log_rules.h"
 #include "src/pipeline/preflight/memory_rules.h"
@@ -628,11 +630,12 @@ TEST(Check, WhatTheClientsOfRunRefuseIsAnErrorBeforeABrokerIsAsked) {
   options.process.brokers = "127.0.0.1:1";
   options.process.group = "g";
   options.process.delivery = Delivery::kAtLeastOnce;
+  kafka::KafkaProbes probes;
   for (const Property& property : {Property("max.in.flight.requests.per.connection", "10"),
                                    {"session.timeout.ms", "400000"},
                                    {"no.such.property", "1"}}) {
     options.process.properties = {property};
-    EXPECT_EQ(Wrong(kafka::Check(options)), "error configuration;") << property.first;
+    EXPECT_EQ(Wrong(Check(options, probes, SystemClock())), "error configuration;") << property.first;
   }
 }
 

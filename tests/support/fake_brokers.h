@@ -17,15 +17,27 @@ namespace lethe {
 
 // What the brokers have. Not thread-safe.
 struct FakeTopics {
+  struct Record {
+    int32_t partition = 0;
+    int64_t offset = 0;
+    absl::Time time = absl::UnixEpoch();
+    std::string key = {};
+    std::string value = {};
+  };
   struct Topic {
     int32_t partitions = 1;
     TopicConfig config = {};
     std::map<int32_t, int64_t> ends = {};                              // by partition; none: 0
     std::map<std::string, std::vector<CommittedOffset>> commits = {};  // by group
+    std::map<int32_t, int64_t> starts = {};                            // as ends
+    std::vector<Record> records = {};                                  // ascending by offset
+    absl::Status may_be_read = {};
   };
   std::map<std::string, Topic> by_name = {};
   std::map<std::string, absl::Status> trouble =
       {};  // of topics: what every question about them is answered with
+  std::map<std::string, absl::Status> group_trouble = {};  // the same, of groups and their commits
+  absl::Status refusal = {};                               // of the clients' credentials
   bool is_away = false;
   absl::Status may_create = {};
   std::vector<std::string> created = {};
@@ -37,7 +49,11 @@ class FakeBrokers final : public Brokers {
  public:
   FakeBrokers(FakeTopics& topics, std::string group) : topics_(topics), group_(std::move(group)) {}
 
-  absl::Status LastError() override { return Away(); }
+  absl::Status LastError() override { return topics_.refusal.ok() ? Away() : topics_.refusal; }
+  absl::StatusOr<int> CountBrokers() override {
+    if (absl::Status away = LastError(); !away.ok()) return away;
+    return 1;
+  }
   absl::StatusOr<std::vector<std::string>> TopicNames() override {
     if (absl::Status away = Away(); !away.ok()) return away;
     std::vector<std::string> names;
@@ -65,19 +81,60 @@ class FakeBrokers final : public Brokers {
   absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic,
                                                             int32_t partitions) override {
     if (absl::Status found = Find(topic); !found.ok()) return found;
+    if (topics_.group_trouble.contains(group_)) return topics_.group_trouble[group_];
     std::vector<CommittedOffset> committed = topics_.by_name[topic].commits[group_];
     committed.resize(static_cast<size_t>(partitions));
     return committed;
   }
-  using Brokers::AskEnds;
-  absl::StatusOr<EndsByTopic> AskEnds(const PartitionsByTopic& partitions, absl::Duration) override {
-    EndsByTopic ends;
+  absl::StatusOr<EndsByTopic> AskOffsets(const PartitionsByTopic& partitions, absl::Time at,
+                                         absl::Duration) override {
+    EndsByTopic offsets;
     for (const auto& [topic, of_topic] : partitions) {
       if (absl::Status found = Find(topic); !found.ok()) return found;
-      for (const int32_t partition : of_topic)
-        ends[topic][partition] = topics_.by_name[topic].ends[partition];
+      FakeTopics::Topic& known = topics_.by_name[topic];
+      for (const int32_t partition : of_topic) {
+        if (at == absl::InfiniteFuture()) offsets[topic][partition] = known.ends[partition];
+        for (const FakeTopics::Record& record : known.records) {
+          if (record.partition != partition || record.time < at) continue;
+          offsets[topic].try_emplace(partition, record.offset);
+        }
+      }
     }
-    return ends;
+    return offsets;
+  }
+  absl::StatusOr<OffsetRange> AskBounds(const std::string& topic, int32_t partition) override {
+    if (absl::Status found = Find(topic); !found.ok()) return found;
+    FakeTopics::Topic& known = topics_.by_name[topic];
+    return OffsetRange{known.starts[partition], known.ends[partition]};
+  }
+  absl::StatusOr<std::vector<absl::Time>> AskTimes(const std::vector<LogPlace>& places) override {
+    std::vector<absl::Time> times;
+    for (const LogPlace& place : places) {
+      if (absl::Status found = Find(place.topic); !found.ok()) return found;
+      times.push_back(absl::InfiniteFuture());
+      for (const FakeTopics::Record& record : topics_.by_name[place.topic].records) {
+        if (record.partition != place.partition || record.offset < place.offset) continue;
+        times.back() = record.time;
+        break;
+      }
+    }
+    return times;
+  }
+  absl::Status Read(const std::string& topic, const std::map<int32_t, OffsetRange>& ranges, absl::Duration,
+                    const std::function<void(const InputRecord&)>& see) override {
+    if (absl::Status found = Find(topic); !found.ok()) return found;
+    if (!topics_.by_name[topic].may_be_read.ok()) return topics_.by_name[topic].may_be_read;
+    for (const FakeTopics::Record& record : topics_.by_name[topic].records) {
+      const auto range = ranges.find(record.partition);
+      if (range == ranges.end() || record.offset < range->second.begin || record.offset >= range->second.end)
+        continue;
+      see({.partition = record.partition,
+           .offset = record.offset,
+           .key = record.key,
+           .value = record.value,
+           .timestamp_ms = absl::ToUnixMillis(record.time)});
+    }
+    return absl::OkStatus();
   }
   absl::StatusOr<std::vector<NamedMember>> AskMembers() override { return std::vector<NamedMember>(); }
   absl::StatusOr<Answers> DeleteRecords(const EndsByTopic& below) override {

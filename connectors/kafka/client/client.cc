@@ -16,6 +16,7 @@
 #include "connectors/kafka/client/message_view.h"
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/preflight/probe_rules.h"
 #include "src/text/suggestion.h"
 
 namespace lethe::kafka {
@@ -356,6 +357,8 @@ absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing) {
     case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
       return absl::PermissionDeniedError(message);
+    case RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT:
+      return absl::FailedPreconditionError(message);
     default:
       return IsTransient(code) ? absl::UnavailableError(message) : absl::InternalError(message);
   }
@@ -374,23 +377,10 @@ bool IsFence(rd_kafka_resp_err_t code) {
          code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
 }
 
-std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group) {
-  if (absl::IsPermissionDenied(ErrorStatus(code, ""))) {
-    return absl::StrCat("grant this user Write on transactional ids with the prefix ", group, "/");
-  }
-  if (code == RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT) {
-    return absl::StrCat("transaction.timeout.ms is ", PropertyOf(producer, "transaction.timeout.ms"),
-                        " here, and the brokers' transaction.max.timeout.ms is lower: set "
-                        "transaction.timeout.ms under kafka to that at most, or raise that of the brokers");
-  }
-  return "";
-}
-
 absl::Status StartError(rd_kafka_t* producer, const rd_kafka_error_t* error, absl::string_view doing,
                         const std::string& group) {
-  const rd_kafka_resp_err_t code = CauseOf(producer, error);
-  const absl::Status status = ErrorStatus(code, doing);
-  const std::string remedy = TransactionRemedy(producer, code, group);
+  const absl::Status status = ErrorStatus(CauseOf(producer, error), doing);
+  const std::string remedy = TransactionRemedy(status, PropertyOf(producer, "transaction.timeout.ms"), group);
   return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
 }
 

@@ -142,9 +142,6 @@ rd_kafka_resp_err_t CauseOf(rd_kafka_t* client, const rd_kafka_error_t* error);
 // Whether another producer took the transactional id over, or its epoch ran out: a new producer cures that.
 bool IsFence(rd_kafka_resp_err_t code);
 
-// The remedy where a transactional producer of this group cannot start because of `code`; empty: none is
-// known.
-std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group);
 // The error of init_transactions, with its remedy.
 absl::Status StartError(rd_kafka_t* producer, const rd_kafka_error_t* error, absl::string_view doing,
                         const std::string& group);

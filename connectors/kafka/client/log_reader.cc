@@ -4,6 +4,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -16,7 +17,7 @@ constexpr int64_t kEarliest = -2;
 // The client looks for the answer of each partition in the list of all that were asked for.
 constexpr size_t kPartitionsAtOnce = 256;
 
-PartitionListPtr PlacesIn(const std::map<std::string, std::vector<int32_t>>& partitions, int64_t at) {
+PartitionListPtr PlacesIn(const PartitionsByTopic& partitions, int64_t at) {
   PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
   for (const auto& [topic, of_topic] : partitions) {
     for (const int32_t partition : of_topic) {
@@ -26,21 +27,22 @@ PartitionListPtr PlacesIn(const std::map<std::string, std::vector<int32_t>>& par
   return list;
 }
 
-absl::Status AskSomeEnds(rd_kafka_t* client, const std::map<std::string, std::vector<int32_t>>& partitions,
-                         absl::Duration timeout, EndsByTopic& ends) {
-  const PartitionListPtr list = PlacesIn(partitions, kLatest);
+absl::Status AskSomeOffsets(rd_kafka_t* client, const PartitionsByTopic& partitions, int64_t at,
+                            absl::Duration timeout, EndsByTopic& offsets) {
+  const PartitionListPtr list = PlacesIn(partitions, at);
   if (list->cnt == 0) return absl::OkStatus();
   const rd_kafka_resp_err_t code =
       rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout)));
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    const absl::string_view what = at == kLatest ? "the end" : "the offset of a time";
     return ErrorStatus(code, partitions.size() == 1
-                                 ? absl::StrCat("asking for the end of ", partitions.begin()->first)
-                                 : absl::StrCat("asking for the ends of ", partitions.size(), " topics"));
+                                 ? absl::StrCat("asking for ", what, " of ", partitions.begin()->first)
+                                 : absl::StrCat("asking for ", what, " of ", partitions.size(), " topics"));
   }
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& answer = list->elems[i];
     if (answer.err == RD_KAFKA_RESP_ERR_NO_ERROR && answer.offset >= 0)
-      ends[answer.topic][answer.partition] = answer.offset;
+      offsets[answer.topic][answer.partition] = answer.offset;
   }
   return absl::OkStatus();
 }
@@ -70,8 +72,7 @@ absl::StatusOr<OffsetRange> BoundsOf(rd_kafka_t* client, const std::string& topi
   return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic, "-", partition));
 }
 
-absl::StatusOr<BoundsByTopic> AskBounds(rd_kafka_t* client,
-                                        const std::map<std::string, std::vector<int32_t>>& partitions,
+absl::StatusOr<BoundsByTopic> AskBounds(rd_kafka_t* client, const PartitionsByTopic& partitions,
                                         int timeout_ms) {
   BoundsByTopic bounds;
   for (const int64_t at : {kEarliest, kLatest}) {
@@ -147,18 +148,19 @@ absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading 
   return absl::OkStatus();
 }
 
-absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client, const PartitionsByTopic& partitions,
-                                    absl::Duration timeout) {
-  EndsByTopic ends;
+absl::StatusOr<EndsByTopic> AskOffsets(rd_kafka_t* client, const PartitionsByTopic& partitions, absl::Time at,
+                                       absl::Duration timeout) {
+  EndsByTopic offsets;
+  const int64_t time = at == absl::InfiniteFuture() ? kLatest : absl::ToUnixMillis(at);
   for (auto next = partitions.begin(); next != partitions.end();) {
     PartitionsByTopic some;
     for (size_t count = 0; next != partitions.end() && count < kPartitionsAtOnce; ++next) {
       some.insert(*next);
       count += next->second.size();
     }
-    if (absl::Status asked = AskSomeEnds(client, some, timeout, ends); !asked.ok()) return asked;
+    if (absl::Status asked = AskSomeOffsets(client, some, time, timeout, offsets); !asked.ok()) return asked;
   }
-  return ends;
+  return offsets;
 }
 
 }  // namespace lethe::kafka

@@ -18,12 +18,6 @@
 
 namespace lethe::kafka {
 
-// Offsets of one partition, without `end`.
-struct OffsetRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
 // The configuration of a consumer that joins no group and commits nothing. librdkafka requires a group all
 // the same. `isolation` is an isolation.level.
 ClientConfig ReaderConfig(const DaemonOptions& options, const std::string& isolation,
@@ -36,8 +30,7 @@ absl::StatusOr<OffsetRange> BoundsOf(rd_kafka_t* client, const std::string& topi
 
 // The same of many partitions by topic, in two requests to each broker. A partition in trouble fails all.
 using BoundsByTopic = std::map<std::string, std::map<int32_t, OffsetRange>>;
-absl::StatusOr<BoundsByTopic> AskBounds(rd_kafka_t* client,
-                                        const std::map<std::string, std::vector<int32_t>>& partitions,
+absl::StatusOr<BoundsByTopic> AskBounds(rd_kafka_t* client, const PartitionsByTopic& partitions,
                                         int timeout_ms);
 
 // For clients of ReadLog(): the end of a log is seen when a fetch comes back with nothing.
@@ -55,10 +48,10 @@ struct LogReading {
 // Unavailable: nothing came for as long as `patience`. Cancelled: `go_on` said so.
 absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading reading);
 
-// The ends of the partitions' logs: last stable offsets, or high watermarks, by the client's isolation level.
-// Without those that got no answer. NotFound: a topic was deleted.
-absl::StatusOr<EndsByTopic> AskEnds(rd_kafka_t* client, const PartitionsByTopic& partitions,
-                                    absl::Duration timeout);
+// The first offset of each partition at or after the time; InfiniteFuture: the end of its log, as of
+// AskBounds. Without those that got no answer, or have none. NotFound: a topic was deleted.
+absl::StatusOr<EndsByTopic> AskOffsets(rd_kafka_t* client, const PartitionsByTopic& partitions, absl::Time at,
+                                       absl::Duration timeout);
 
 }  // namespace lethe::kafka
 

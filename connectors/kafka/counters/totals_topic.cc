@@ -56,7 +56,8 @@ absl::StatusOr<std::map<int32_t, int64_t>> TotalsTopic::Ends(const std::vector<i
     if (!client.ok()) return client.status();
     asking_ = *std::move(client);
   }
-  auto ends = AskEnds(asking_.get(), {{topic_, partitions}}, absl::Milliseconds(kFeedTimeoutMs));
+  auto ends = AskOffsets(asking_.get(), {{topic_, partitions}}, absl::InfiniteFuture(),
+                         absl::Milliseconds(kFeedTimeoutMs));
   if (!ends.ok()) return ends.status();
   return std::move((*ends)[topic_]);
 }

@@ -3,13 +3,16 @@
 #include <utility>
 
 #include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/client/message_view.h"
 #include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
 
 constexpr int kAskTimeoutMs = 3000;
+constexpr int kMetadataTimeoutMs = 1500;
 constexpr int kDeleteTimeoutMs = 2000;
 // A broker makes a member id of the name of a static member, or of the client's, and "-" and a UUID.
 constexpr size_t kIdBehindName = 37;
@@ -31,6 +34,15 @@ absl::StatusOr<std::unique_ptr<BrokerClient>> BrokerClient::Make(const DaemonOpt
   return brokers;
 }
 
+absl::StatusOr<int> BrokerClient::CountBrokers() {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const auto code = rd_kafka_metadata(client(), 0, nullptr, &metadata, kMetadataTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for metadata");
+  const int count = metadata->broker_cnt;
+  rd_kafka_metadata_destroy(metadata);
+  return count;
+}
+
 absl::StatusOr<std::vector<std::string>> BrokerClient::TopicNames() { return kafka::TopicNames(client()); }
 
 absl::StatusOr<int32_t> BrokerClient::CountPartitions(const std::string& topic) {
@@ -50,18 +62,37 @@ absl::StatusOr<std::vector<CommittedOffset>> BrokerClient::AskCommitted(const st
   return kafka::AskCommitted(client(), topic, partitions);
 }
 
-absl::StatusOr<EndsByTopic> BrokerClient::AskEnds(const PartitionsByTopic& partitions,
-                                                  absl::Duration timeout) {
-  auto ends = kafka::AskEnds(client(), partitions, timeout);
-  if (!ends.ok() || !IsEmbedded(client())) return ends;
+absl::StatusOr<EndsByTopic> BrokerClient::AskOffsets(const PartitionsByTopic& partitions, absl::Time at,
+                                                     absl::Duration timeout) {
+  auto offsets = kafka::AskOffsets(client(), partitions, at, timeout);
+  if (!offsets.ok() || at != absl::InfiniteFuture() || !IsEmbedded(client())) return offsets;
   // The embedded broker answers for one partition only.
   for (const auto& [topic, of_topic] : partitions) {
     for (const int32_t partition : of_topic) {
-      const auto bounds = BoundsOf(client(), topic, partition, kAskTimeoutMs);
-      if (bounds.ok()) (*ends)[topic][partition] = bounds->end;
+      const auto bounds = AskBounds(topic, partition);
+      if (bounds.ok()) (*offsets)[topic][partition] = bounds->end;
     }
   }
-  return ends;
+  return offsets;
+}
+
+absl::StatusOr<OffsetRange> BrokerClient::AskBounds(const std::string& topic, int32_t partition) {
+  return BoundsOf(client(), topic, partition, kAskTimeoutMs);
+}
+
+absl::Status BrokerClient::Read(const std::string& topic, const std::map<int32_t, OffsetRange>& ranges,
+                                absl::Duration patience, const std::function<void(const InputRecord&)>& see) {
+  const absl::Time deadline = SteadyNow() + patience;
+  const absl::Status read = ReadLog(client(), topic,
+                                    {.ranges = ranges,
+                                     .patience = patience,
+                                     .see =
+                                         [&](const rd_kafka_message_t& message) {
+                                           see(MessageView(message).record());
+                                           return true;
+                                         },
+                                     .go_on = [&](int64_t) { return SteadyNow() < deadline; }});
+  return absl::IsCancelled(read) || absl::IsUnavailable(read) ? absl::OkStatus() : read;
 }
 
 absl::StatusOr<std::vector<NamedMember>> BrokerClient::AskMembers() {

@@ -5,6 +5,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@ class BrokerClient final : public Brokers {
                                                             Isolation isolation);
 
   absl::Status LastError() override { return errors_.Last(client()); }
+  absl::StatusOr<int> CountBrokers() override;
   absl::StatusOr<std::vector<std::string>> TopicNames() override;
   absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override;
   absl::StatusOr<TopicFacts> DescribeTopic(const std::string& topic) override;
@@ -34,15 +36,18 @@ class BrokerClient final : public Brokers {
   using Brokers::AskCommitted;
   absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic,
                                                             int32_t partitions) override;
-  using Brokers::AskEnds;
-  absl::StatusOr<EndsByTopic> AskEnds(const PartitionsByTopic& partitions, absl::Duration timeout) override;
+  absl::StatusOr<EndsByTopic> AskOffsets(const PartitionsByTopic& partitions, absl::Time at,
+                                         absl::Duration timeout) override;
+  absl::StatusOr<OffsetRange> AskBounds(const std::string& topic, int32_t partition) override;
+  absl::StatusOr<std::vector<absl::Time>> AskTimes(const std::vector<LogPlace>& places) override;
+  absl::Status Read(const std::string& topic, const std::map<int32_t, OffsetRange>& ranges,
+                    absl::Duration patience, const std::function<void(const InputRecord&)>& see) override;
   absl::StatusOr<std::vector<NamedMember>> AskMembers() override;
   absl::StatusOr<Answers> DeleteRecords(const EndsByTopic& below) override;
 
-  rd_kafka_t* client() const { return client_.get(); }
-
  private:
   explicit BrokerClient(std::string group) : group_(std::move(group)) {}
+  rd_kafka_t* client() const { return client_.get(); }
 
   const std::string group_;
   ClientErrors errors_;  // outlives the client

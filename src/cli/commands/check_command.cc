@@ -23,12 +23,14 @@
 #include "absl/strings/string_view.h"
 #include "connectors/http/http_client.h"
 #include "connectors/http/http_server.h"
-#include "connectors/kafka/preflight/check.h"
+#include "connectors/kafka/preflight/probes.h"
 #include "connectors/registry/patient_schemas.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/log.h"
 #include "src/cli/terminal/plain_text.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/topic_list.h"
+#include "src/pipeline/preflight/check.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -188,8 +190,9 @@ std::vector<Finding> GroupByTopic(std::vector<Finding> findings) {
 std::vector<Finding> CheckCluster(const RunConfig& config, SchemaSource* schemas) {
   std::vector<DaemonOptions> topics = config.topics;
   for (DaemonOptions& topic : topics) topic.record.schemas = schemas;
+  kafka::KafkaProbes probes;
   if (topics.size() == 1 && !IsPattern(topics.front().input) && topics.front().merged.empty()) {
-    return kafka::Check(topics.front());
+    return Check(topics.front(), probes, SystemClock());
   }
   const auto list = TopicList::Create(std::move(topics));
   if (!list.ok()) {
@@ -197,7 +200,8 @@ std::vector<Finding> CheckCluster(const RunConfig& config, SchemaSource* schemas
              absl::StrCat("do not go together: ", list.status().message()), ""}};
   }
   ProgressLine progress("topics");
-  return kafka::Check(config.daemon, *list, [&](int64_t done, int64_t total) { progress.Show(done, total); });
+  return Check(config.daemon, *list, probes, SystemClock(),
+               [&](int64_t done, int64_t total) { progress.Show(done, total); });
 }
 
 }  // namespace

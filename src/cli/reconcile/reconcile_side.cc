@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<ReconcileSide>> ReconcileSide::Open(const Reconci
   side->report_.by_partition.resize(static_cast<size_t>(facts.partitions));
   side->report_.by_time.resize(SideReport::kBuckets);
   for (int32_t partition = 0; partition < side->log_->partitions(); ++partition) {
-    const kafka::OffsetRange& bounds = side->log_->bounds(partition);
+    const OffsetRange& bounds = side->log_->bounds(partition);
     side->report_.emptied += side->log_->IsCut(partition) && bounds.begin == bounds.end;
   }
   return side;
@@ -135,10 +135,10 @@ absl::Status ReconcileSide::Read(int64_t pass, int64_t passes) {
 absl::StatusOr<int64_t> ReconcileSide::WholeSince(int32_t partition,
                                                   const std::optional<FirstRecord>& first) {
   const int64_t log_begin = log_->log_begin(partition);
-  const kafka::OffsetRange& bounds = log_->bounds(partition);
+  const OffsetRange& bounds = log_->bounds(partition);
   if (first && first->offset >= log_begin) return first->time_ms;
   if (!first && log_begin == bounds.begin) return whole_since_ms_;  // it had no records to lose
-  std::vector<kafka::OffsetRange> ranges(static_cast<size_t>(log_->partitions()));
+  std::vector<OffsetRange> ranges(static_cast<size_t>(log_->partitions()));
   ranges[static_cast<size_t>(partition)] = {log_begin, bounds.end};
   std::optional<int64_t> left_ms;
   const auto take = [&](const SurveyRecord& record) {
@@ -213,9 +213,9 @@ void ReconcileSide::TakeSample(const Entry& entry) {
 
 absl::Status ReconcileSide::SendMissing() {
   std::sort(missing_.begin(), missing_.end());
-  std::vector<kafka::OffsetRange> ranges(static_cast<size_t>(log_->partitions()));
+  std::vector<OffsetRange> ranges(static_cast<size_t>(log_->partitions()));
   for (const Place& place : missing_) {
-    kafka::OffsetRange& range = ranges[static_cast<size_t>(place.partition)];
+    OffsetRange& range = ranges[static_cast<size_t>(place.partition)];
     if (range.begin == range.end) range.begin = place.offset;
     range.end = place.offset + 1;
   }
@@ -274,9 +274,9 @@ absl::StatusOr<SideReport> ReconcileSide::Report() {
   // One of each partition at a time: the reader takes a range of each.
   std::vector<SideReport::Sample>& samples = report_.samples;
   for (std::vector<bool> is_read(samples.size()); std::count(is_read.begin(), is_read.end(), false) > 0;) {
-    std::vector<kafka::OffsetRange> ranges(static_cast<size_t>(log_->partitions()));
+    std::vector<OffsetRange> ranges(static_cast<size_t>(log_->partitions()));
     for (size_t i = 0; i < samples.size(); ++i) {
-      kafka::OffsetRange& range = ranges[static_cast<size_t>(samples[i].partition)];
+      OffsetRange& range = ranges[static_cast<size_t>(samples[i].partition)];
       if (is_read[i] || range.begin < range.end) continue;
       range = {samples[i].offset, samples[i].offset + 1};
       is_read[i] = true;

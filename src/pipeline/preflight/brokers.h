@@ -17,6 +17,7 @@
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/preflight/topic_facts.h"
 #include "src/pipeline/task/cluster.h"
+#include "src/pipeline/task/input_record.h"
 
 namespace lethe {
 
@@ -26,6 +27,12 @@ enum class Isolation { kReadCommitted, kReadUncommitted };
 using PartitionsByTopic = std::map<std::string, std::vector<int32_t>>;
 using EndsByTopic = std::map<std::string, std::map<int32_t, int64_t>>;  // of logs, by partition
 
+// Offsets of one partition, without `end`.
+struct OffsetRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
 // A client of one group, which it does not join, at one isolation level. Answers, and decides nothing. A call
 // takes a few seconds at most. Unavailable: ask again. Not thread-safe.
 class Brokers {
@@ -34,6 +41,7 @@ class Brokers {
 
   // The last error of its connections; OK if there was none. PermissionDenied: its credentials are refused.
   virtual absl::Status LastError() = 0;
+  virtual absl::StatusOr<int> CountBrokers() = 0;
   // Of all topics but Kafka's own that this user may describe.
   virtual absl::StatusOr<std::vector<std::string>> TopicNames() = 0;
   // NotFound: there is no such topic (yet).
@@ -45,9 +53,18 @@ class Brokers {
   // By partition, for 0 .. partitions - 1.
   virtual absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic,
                                                                     int32_t partitions) = 0;
-  // Without those that got no answer. NotFound: a topic was deleted.
-  virtual absl::StatusOr<EndsByTopic> AskEnds(const PartitionsByTopic& partitions,
-                                              absl::Duration timeout) = 0;
+  // The first offset at or after the time; InfiniteFuture: the end of the log. Without those that got no
+  // answer, or have none. NotFound: a topic was deleted.
+  virtual absl::StatusOr<EndsByTopic> AskOffsets(const PartitionsByTopic& partitions, absl::Time at,
+                                                 absl::Duration timeout) = 0;
+  virtual absl::StatusOr<OffsetRange> AskBounds(const std::string& topic, int32_t partition) = 0;
+  // The timestamp of the first record at or after each place. InfiniteFuture: there is none; InfinitePast: it
+  // has none, or did not come within ten seconds. PermissionDenied: the user may not read.
+  virtual absl::StatusOr<std::vector<absl::Time>> AskTimes(const std::vector<LogPlace>& places) = 0;
+  // Reads ranges of a topic by partition, all at once, until they are done or the patience is over. Errors as
+  // AskTimes.
+  virtual absl::Status Read(const std::string& topic, const std::map<int32_t, OffsetRange>& ranges,
+                            absl::Duration patience, const std::function<void(const InputRecord&)>& see) = 0;
   // The members of its group.
   virtual absl::StatusOr<std::vector<NamedMember>> AskMembers() = 0;
   // Deletes the records below these offsets; says what became of each partition.
@@ -59,6 +76,9 @@ class Brokers {
     const auto partitions = CountPartitions(topic);
     if (!partitions.ok()) return partitions.status();
     return AskCommitted(topic, *partitions);
+  }
+  absl::StatusOr<EndsByTopic> AskEnds(const PartitionsByTopic& partitions, absl::Duration timeout) {
+    return AskOffsets(partitions, absl::InfiniteFuture(), timeout);
   }
   // Of one topic.
   absl::StatusOr<std::map<int32_t, int64_t>> AskEnds(const std::string& topic,

@@ -1,14 +1,33 @@
 #include "src/pipeline/preflight/log_sample.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/preflight/brokers.h"
 
 namespace lethe {
 namespace {
 
 // A younger log says nothing about a day.
 constexpr absl::Duration kYoungestLog = absl::Minutes(5);
+constexpr absl::Duration kSamplePatience = absl::Seconds(10);
+constexpr absl::Duration kOffsetsTimeout = absl::Seconds(3);
+constexpr int64_t kMostRecords = 20000;
+
+// How many records have come in the last hour, or since the log began if that is less.
+absl::Status AskRate(Brokers& brokers, const std::string& topic, absl::Time now, LogSample& sample) {
+  std::vector<int32_t> partitions;
+  for (const LogSample::Partition& each : sample.partitions) partitions.push_back(each.partition);
+  const auto since = brokers.AskOffsets({{topic, partitions}}, now - LogSample::kRateOver, kOffsetsTimeout);
+  if (!since.ok()) return since.status();
+  const auto of_topic = since->find(topic);
+  if (of_topic == since->end()) return absl::OkStatus();
+  for (const auto& [partition, offset] : of_topic->second) {
+    sample.partitions[static_cast<size_t>(partition)].SetRate(offset, now);
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -58,6 +77,50 @@ void LogSampler::AddSchema(std::optional<absl::string_view> bytes, const RecordH
 
 std::string LogSampler::Name(const Place& place) const {
   return absl::StrCat(topic_, "-", place.partition, " offset ", place.offset);
+}
+
+absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, Brokers& brokers, int32_t partitions,
+                                    absl::Time now) {
+  LogSample sample;
+  std::vector<LogPlace> starts;
+  std::map<int32_t, OffsetRange> newest;
+  const int64_t most = std::max<int64_t>(kMostRecords / std::max(partitions, 1), 1);
+  for (int32_t i = 0; i < partitions; ++i) {
+    const auto bounds = brokers.AskBounds(options.input, i);
+    if (!bounds.ok()) return bounds.status();
+    sample.partitions.push_back({.partition = i, .start = bounds->begin, .end = bounds->end});
+    starts.push_back({options.input, i, bounds->begin});
+    newest[i] = {std::max(bounds->begin, bounds->end - most), bounds->end};
+  }
+  const auto times = brokers.AskTimes(starts);
+  if (!times.ok()) return times.status();
+  for (size_t i = 0; i < times->size(); ++i) {
+    if ((*times)[i] != absl::InfiniteFuture()) sample.partitions[i].first_record = (*times)[i];
+  }
+  LogSampler sampler(options, sample);
+  absl::Status read = brokers.Read(options.input, newest, kSamplePatience,
+                                   [&](const InputRecord& record) { sampler.Add(record); });
+  if (!read.ok()) return read;
+  if (absl::Status asked = AskRate(brokers, options.input, now, sample); !asked.ok()) return asked;
+  return sample;
+}
+
+absl::StatusOr<std::vector<absl::Duration>> AskLag(Brokers& brokers, const std::string& topic,
+                                                   const std::vector<int64_t>& next, absl::Time now) {
+  std::vector<LogPlace> places;
+  for (size_t i = 0; i < next.size(); ++i) {
+    if (next[i] >= 0) places.push_back({topic, static_cast<int32_t>(i), next[i]});
+  }
+  const auto times = brokers.AskTimes(places);
+  if (!times.ok()) return times.status();
+  std::vector<absl::Duration> lags(next.size(), absl::ZeroDuration());
+  for (size_t i = 0; i < places.size(); ++i) {
+    // Without a timestamp it may be of any time.
+    const absl::Time sent = (*times)[i];
+    if (sent == absl::InfinitePast()) continue;
+    lags[static_cast<size_t>(places[i].partition)] = now - std::min(sent, now);
+  }
+  return lags;
 }
 
 }  // namespace lethe

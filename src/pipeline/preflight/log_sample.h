@@ -1,4 +1,4 @@
-// What the newest records of the input show.
+// What the newest records of the input show, and how old the next one to judge is.
 #ifndef LETHE_SRC_PIPELINE_PREFLIGHT_LOG_SAMPLE_H_
 #define LETHE_SRC_PIPELINE_PREFLIGHT_LOG_SAMPLE_H_
 
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "lethe/secret_hash.h"
@@ -17,6 +18,8 @@
 #include "src/record/registry_frame.h"
 
 namespace lethe {
+
+class Brokers;
 
 struct LogSample {
   static constexpr size_t kMostSchemas = 16;
@@ -79,6 +82,15 @@ class LogSampler {
   LogSample& sample_;
   SecretHashMap<Place> seen_;
 };
+
+// Reads some 20,000 records at most, for twenty seconds at most. PermissionDenied: the user may not read.
+absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, Brokers& brokers, int32_t partitions,
+                                    absl::Time now);
+
+// The age of each partition's first record at or after its offset in `next`; zero: there is none, or the
+// offset is negative. Errors as SampleLog.
+absl::StatusOr<std::vector<absl::Duration>> AskLag(Brokers& brokers, const std::string& topic,
+                                                   const std::vector<int64_t>& next, absl::Time now);
 
 }  // namespace lethe
 

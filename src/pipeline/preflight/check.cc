@@ -1,4 +1,4 @@
-#include "connectors/kafka/preflight/check.h"
+#include "src/pipeline/preflight/check.h"
 
 #include <algorithm>
 #include <iterator>
@@ -11,11 +11,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "connectors/kafka/group/broker_client.h"
-#include "connectors/kafka/group/consumer.h"
-#include "connectors/kafka/output/producer_config.h"
-#include "connectors/kafka/preflight/log_sample.h"
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/assign/totals.h"
 #include "src/pipeline/clock/patiently.h"
@@ -26,22 +21,24 @@
 #include "src/pipeline/preflight/log_rules.h"
 #include "src/pipeline/preflight/memory_rules.h"
 #include "src/pipeline/preflight/own_topics.h"
+#include "src/pipeline/preflight/probe_rules.h"
 #include "src/pipeline/preflight/repartition_rules.h"
 #include "src/pipeline/preflight/topic_rules.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 using Severity = Finding::Severity;
 
 constexpr absl::Duration kCheckPatience = absl::Seconds(8);
-constexpr int kCheckTimeoutMs = 8000;
+constexpr absl::Duration kTotalsTimeout = absl::Seconds(8);
 // A record of this size is sent to see whether it is refused; larger ones are not worth it.
 constexpr int64_t kLargestProbe = int64_t{16} << 20;
 
 class Checker {
  public:
-  explicit Checker(const DaemonOptions& process) : options_(process) {}
+  Checker(const DaemonOptions& process, Probes& probes, const Clock& clock)
+      : probes_(probes), clock_(clock), options_(process) {}
 
   std::vector<Finding> CheckOne() && {
     if (MeetBrokers()) CheckTopic();
@@ -52,8 +49,8 @@ class Checker {
     if (!MeetBrokers()) return std::move(*this).All();
     const auto inputs = FindInputs(*brokers_, list);
     if (!inputs.ok()) {
-      AddShared(Severity::kError, "topics", "topics",
-                absl::StrCat("cannot be listed: ", inputs.status().message()), "check again");
+      AddShared({Severity::kError, "topics", "topics",
+                 absl::StrCat("cannot be listed: ", inputs.status().message()), "check again"});
       return std::move(*this).All();
     }
     for (const TopicList::Refused& refused : inputs->refused) {
@@ -67,8 +64,8 @@ class Checker {
         if (each.left_out.size() > 1) absl::StrAppend(&what, " and ", each.left_out.size() - 1, " others");
         absl::StrAppend(&what, ", which lethe writes, Kafka keeps for itself, or another entry names");
       }
-      AddShared(Severity::kWarning, "topics", absl::StrCat("pattern ", each.pattern), std::move(what),
-                "correct it, or create a topic");
+      AddShared({Severity::kWarning, "topics", absl::StrCat("pattern ", each.pattern), std::move(what),
+                 "correct it, or create a topic"});
     }
     MemoryNeed need;
     for (const DaemonOptions& topic : inputs->topics) {
@@ -131,55 +128,36 @@ class Checker {
   }
 
   // About the process: said once, whichever topics find it.
-  void AddShared(Severity severity, const char* check, std::string where, std::string what,
-                 std::string remedy = "") {
-    Finding finding = {severity, check, std::move(where), std::move(what), std::move(remedy)};
+  void AddShared(Finding finding) {
     if (!absl::c_linear_search(shared_, finding)) shared_.push_back(std::move(finding));
   }
 
   bool MeetBrokers() {
-    const std::string where = absl::StrCat("brokers ", options_.process.brokers);
-    auto brokers = BrokerClient::Make(options_, IsolationOf(options_));
-    if (!brokers.ok()) {
-      AddShared(Severity::kError, "configuration", "kafka",
-                absl::StrCat("is not accepted: ", brokers.status().message()),
-                "see the properties under kafka");
+    auto brokers = probes_.MakeBrokers(options_, IsolationOf(options_));
+    const absl::Status made = brokers.ok() ? probes_.MakeClients(options_) : brokers.status();
+    if (!made.ok()) {
+      AddShared({Severity::kError, "configuration", "kafka",
+                 absl::StrCat("is not accepted: ", made.message()), "see the properties under kafka"});
       return false;
     }
     brokers_ = *std::move(brokers);
-    if (const absl::Status refused = TryClients(); !refused.ok()) {
-      AddShared(Severity::kError, "configuration", "kafka",
-                absl::StrCat("is not accepted: ", refused.message()), "see the properties under kafka");
-      return false;
-    }
     absl::Status met;
     const absl::StatusOr<int> count = Patiently(kCheckPatience, [&]() -> absl::StatusOr<int> {
-      const rd_kafka_metadata_t* metadata = nullptr;
-      const auto code = rd_kafka_metadata(brokers_->client(), 0, nullptr, &metadata, 1500);
+      auto answer = brokers_->CountBrokers();
       met = brokers_->LastError();
       if (absl::IsPermissionDenied(met)) return met;
-      if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for metadata");
-      const int how_many = metadata->broker_cnt;
-      rd_kafka_metadata_destroy(metadata);
-      return how_many;
+      return answer;
     });
+    const std::string where = absl::StrCat("brokers ", options_.process.brokers);
     if (count.ok()) {
-      AddShared(Severity::kOk, "brokers", where, absl::StrCat("answer, ", *count, " of them"));
+      AddShared({Severity::kOk, "brokers", where, absl::StrCat("answer, ", *count, " of them"), ""});
       return true;
     }
     const absl::Status& why = met.ok() ? count.status() : met;
-    AddShared(Severity::kError, "brokers", where, absl::StrCat("do not answer: ", why.message()),
-              absl::IsPermissionDenied(why) ? "correct the credentials"
-                                            : "see the address, the network and security.protocol");
+    AddShared({Severity::kError, "brokers", where, absl::StrCat("do not answer: ", why.message()),
+               absl::IsPermissionDenied(why) ? "correct the credentials"
+                                             : "see the address, the network and security.protocol"});
     return false;
-  }
-
-  // What librdkafka says to the clients of `run`: some properties do not go with those that lethe sets. None
-  // of the two joins the group or fences a producer.
-  absl::Status TryClients() const {
-    if (absl::Status made = Consumer::Config(options_, 0).MakeConsumer().status(); !made.ok()) return made;
-    constexpr int64_t kUsualBytes = 1'000'000;
-    return ProducerConfig(options_, 0, {kUsualBytes, kUsualBytes}).MakeProducer().status();
   }
 
   bool LookAtTopics() {
@@ -210,7 +188,7 @@ class Checker {
     committed_ = *committed;
     std::vector<int64_t> next;
     for (const CommittedOffset& offset : *committed) next.push_back(offset.offset);
-    auto lags = AskLag(brokers_->client(), stage.input, next);
+    auto lags = AskLag(*brokers_, stage.input, next, clock_.Wall());
     if (!lags.ok()) return;
     lags_ = *std::move(lags);
     topics_.lag = *std::max_element(lags_.begin(), lags_.end());
@@ -253,7 +231,7 @@ class Checker {
   absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const DaemonOptions& stage, int32_t partitions) {
     std::unique_ptr<Brokers> own;  // a client is of one group
     if (stage.process.group != options_.process.group) {
-      auto brokers = BrokerClient::Make(stage, IsolationOf(stage));
+      auto brokers = probes_.MakeBrokers(stage, IsolationOf(stage));
       if (!brokers.ok()) return brokers.status();
       own = *std::move(brokers);
     }
@@ -264,8 +242,8 @@ class Checker {
   void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
     const std::string where = absl::StrCat("group ", stage.process.group);
     if (asked.ok()) return Add(Severity::kOk, "group", where, what);
-    AddShared(Severity::kError, "group", where, absl::StrCat("cannot be used: ", asked.message()),
-              GrantGroup(stage));
+    AddShared({Severity::kError, "group", where, absl::StrCat("cannot be used: ", asked.message()),
+               GrantGroup(stage.process.group)});
   }
 
   // Returns its committed offset of the first partition.
@@ -294,128 +272,32 @@ class Checker {
     return false;
   }
 
-  static std::string GrantGroup(const DaemonOptions& stage) {
-    return absl::StrCat("grant this user Read on group ", stage.process.group);
-  }
-
   // Only a transaction shows whether its id may be used, and offsets of the group be committed. It sends the
   // committed offset again, and aborts. Once a group.
   void TryTransaction(const DaemonOptions& stage, const CommittedOffset& first) {
     if (!tried_groups_.insert(stage.process.group).second) return;
+    const std::string& group = stage.process.group;
+    const std::string id = absl::StrCat(group, "/", options_.process.instance, "/check");
     constexpr int kMost = 5;
     for (int i = 0; i < kMost; ++i) {
-      const size_t before = shared_.size();
-      if (!TryTransactionOnce(stage, first)) return;
-      shared_.resize(before);
+      const TriedTransaction tried = probes_.TryTransaction(stage, id, std::max<int64_t>(first.offset, 0));
+      // Another check has taken the id, which says nothing about this user's permissions.
+      if (absl::IsAborted(tried.begun) || absl::IsAborted(tried.offsets)) continue;
+      for (Finding& finding : ApplyTransactionRules(id, group, tried)) AddShared(std::move(finding));
+      return;
     }
-    AddShared(Severity::kWarning, "transactions", absl::StrCat("group ", stage.process.group),
-              "were not tried: other checks of this instance run at the same time", "check again");
-  }
-
-  // True: another check has taken the transactional id, which says nothing about this user's permissions.
-  bool TryTransactionOnce(const DaemonOptions& stage, const CommittedOffset& first) {
-    const std::string id = absl::StrCat(stage.process.group, "/", options_.process.instance, "/check");
-    const std::string where = absl::StrCat("transactional id ", id);
-    ClientConfig config = BaseConfig(options_, {{"transaction.timeout.ms", "30000"}});
-    config.Set("transactional.id", id);
-    ClientErrors errors;
-    errors.Watch(config);
-    auto producer = config.MakeProducer();
-    if (!producer.ok()) {
-      AddShared(Severity::kError, "transactions", where, std::string(producer.status().message()),
-                "see kafka");
-      return false;
-    }
-    rd_kafka_t* client = producer->get();
-    if (const ErrorPtr error{rd_kafka_init_transactions(client, kCheckTimeoutMs)}; error != nullptr) {
-      if (IsFencing(rd_kafka_error_code(error.get()))) return true;
-      const std::string remedy = TransactionRemedy(client, CauseOf(client, error.get()), stage.process.group);
-      AddShared(Severity::kError, "transactions", where,
-                absl::StrCat("cannot be used: ", rd_kafka_error_string(error.get())),
-                remedy.empty() ? "check again" : remedy);
-      return false;
-    }
-    AddShared(Severity::kOk, "transactions", where,
-              absl::StrCat("may be used; lanes need the prefix ", stage.process.group, "/"));
-    if (const ErrorPtr error{rd_kafka_begin_transaction(client)}; error != nullptr) {
-      return IsFencing(rd_kafka_error_code(error.get()));
-    }
-    const PartitionListPtr offsets(rd_kafka_topic_partition_list_new(1));
-    rd_kafka_topic_partition_t* element =
-        rd_kafka_topic_partition_list_add(offsets.get(), stage.input.c_str(), 0);
-    element->offset = std::max<int64_t>(first.offset, 0);
-    const GroupMetadataPtr group(rd_kafka_consumer_group_metadata_new(stage.process.group.c_str()));
-    const ErrorPtr refused(
-        rd_kafka_send_offsets_to_transaction(client, offsets.get(), group.get(), kCheckTimeoutMs));
-    const ErrorPtr aborted(rd_kafka_abort_transaction(client, kCheckTimeoutMs));
-    if (refused != nullptr && (IsFencing(rd_kafka_error_code(refused.get())) || IsFenced(client)))
-      return true;
-    const std::string group_name = absl::StrCat("group ", stage.process.group);
-    if (refused == nullptr) {
-      AddShared(Severity::kOk, "commits", group_name,
-                "takes offsets from this user (the attempt was aborted)");
-    } else {
-      AddShared(Severity::kError, "commits", group_name,
-                absl::StrCat("takes no offsets from this user: ", rd_kafka_error_string(refused.get())),
-                GrantGroup(stage));
-    }
-    return false;
-  }
-
-  static bool IsFencing(rd_kafka_resp_err_t code) {
-    return IsFence(code) || code == RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS;
-  }
-  static bool IsFenced(rd_kafka_t* client) {
-    char reason[256];
-    return IsFencing(rd_kafka_fatal_error(client, reason, sizeof reason));
+    AddShared({Severity::kWarning, "transactions", absl::StrCat("group ", group),
+               "were not tried: other checks of this instance run at the same time", "check again"});
   }
 
   // The topic refuses a record that is too large, if not for the missing permission then for its size. So
   // nothing is written.
   void TryWriting(const char* role, const TopicFacts& topic) {
-    const std::string where = absl::StrCat(role, " topic ", topic.name);
     const int64_t limit = topic.max_message_bytes();
-    if (topic.config.empty() || limit > kLargestProbe) {
-      Add(Severity::kWarning, "write", where, "was not tried: its size limit is not known, or is very large",
-          absl::StrCat("see whether this user has Write on topic ", topic.name));
-      return;
-    }
-    rd_kafka_resp_err_t result = RD_KAFKA_RESP_ERR__TIMED_OUT;
-    ClientConfig config = BaseConfig(options_);
-    config.Set("message.max.bytes", "1000000000")
-        .Set("compression.type", "none")
-        .Set("enable.idempotence", "false");
-    config.Set("message.timeout.ms", absl::StrCat(kCheckTimeoutMs)).Set("linger.ms", "0");
-    rd_kafka_conf_set_opaque(config.raw(), &result);
-    rd_kafka_conf_set_dr_msg_cb(config.raw(),
-                                [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
-                                  *static_cast<rd_kafka_resp_err_t*>(opaque) = message->err;
-                                });
-    auto producer = config.MakeProducer();
-    if (!producer.ok()) {
-      Add(Severity::kError, "write", where, std::string(producer.status().message()), "see kafka");
-      return;
-    }
-    const std::string value(static_cast<size_t>(limit) + 1, '\0');
-    const rd_kafka_resp_err_t queued =
-        rd_kafka_producev(producer->get(), RD_KAFKA_V_TOPIC(topic.name.c_str()), RD_KAFKA_V_PARTITION(0),
-                          RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
-                          RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
-    if (queued == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      rd_kafka_flush(producer->get(), kCheckTimeoutMs + 1000);
-    } else {
-      result = queued;
-    }
-    if (result == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
-      Add(Severity::kOk, "write", where, "may be written to");
-    } else if (absl::IsPermissionDenied(ErrorStatus(result, ""))) {
-      Add(Severity::kError, "write", where, absl::StrCat("may not be written to: ", rd_kafka_err2str(result)),
-          absl::StrCat("grant this user Write on topic ", topic.name));
-    } else {
-      Add(Severity::kWarning, "write", where,
-          absl::StrCat("did not say whether it may be written to: ", rd_kafka_err2str(result)),
-          absl::StrCat("see whether this user has Write on topic ", topic.name));
-    }
+    findings_.push_back(
+        topic.config.empty() || limit > kLargestProbe
+            ? WriteNotTried(role, topic.name)
+            : ApplyWriteRule(role, topic.name, probes_.TryWriting(options_, topic.name, limit + 1)));
   }
 
   // Whether totals that the group's commits say of are still there.
@@ -444,7 +326,7 @@ class Checker {
     if (keys.empty()) return;
     std::vector<int32_t> partitions;
     for (const auto& each : keys) partitions.push_back(each.first);
-    const auto ends = brokers_->AskEnds(topic, partitions, absl::Milliseconds(kCheckTimeoutMs));
+    const auto ends = brokers_->AskEnds(topic, partitions, kTotalsTimeout);
     std::erase_if(keys, [&](const auto& each) {
       if (!ends.ok()) return true;
       const auto end = ends->find(each.first);
@@ -454,8 +336,9 @@ class Checker {
 
   void LookAtLog() {
     const std::string where = absl::StrCat("input topic ", options_.input);
-    auto sample = Patiently(
-        kCheckPatience, [&] { return SampleLog(options_, brokers_->client(), topics_.input.partitions); });
+    auto sample = Patiently(kCheckPatience, [&] {
+      return SampleLog(options_, *brokers_, topics_.input.partitions, clock_.Wall());
+    });
     if (!sample.ok()) {
       const bool denied = absl::IsPermissionDenied(sample.status());
       Add(denied ? Severity::kError : Severity::kWarning, "read", where,
@@ -464,7 +347,7 @@ class Checker {
       return;
     }
     Add(Severity::kOk, "read", where, "may be read");
-    const absl::Time now = absl::Now();
+    const absl::Time now = clock_.Wall();
     LookAtOffsets(*sample);
     if (options_.scope == Scope::kPartition) {
       for (size_t i = 0; i < std::min(lags_.size(), sample->partitions.size()); ++i) {
@@ -487,11 +370,13 @@ class Checker {
                  std::back_inserter(findings_));
   }
 
+  Probes& probes_;
+  const Clock& clock_;
   DaemonOptions options_;  // of the topic at hand
   std::vector<Finding> shared_;
   std::vector<Finding> findings_;
   std::set<std::string> tried_groups_;
-  std::unique_ptr<BrokerClient> brokers_;
+  std::unique_ptr<Brokers> brokers_;
   AllTopics topics_;
   bool has_begun_ = false;                  // the group that judges
   std::vector<CommittedOffset> committed_;  // of that group; empty if it is not known
@@ -502,10 +387,13 @@ class Checker {
 
 }  // namespace
 
-std::vector<Finding> Check(const DaemonOptions& options) { return Checker(options).CheckOne(); }
-
-std::vector<Finding> Check(const DaemonOptions& process, const TopicList& list, const ShowTopics& show) {
-  return Checker(process).CheckList(list, show);
+std::vector<Finding> Check(const DaemonOptions& options, Probes& probes, const Clock& clock) {
+  return Checker(options, probes, clock).CheckOne();
 }
 
-}  // namespace lethe::kafka
+std::vector<Finding> Check(const DaemonOptions& process, const TopicList& list, Probes& probes,
+                           const Clock& clock, const ShowTopics& show) {
+  return Checker(process, probes, clock).CheckList(list, show);
+}
+
+}  // namespace lethe

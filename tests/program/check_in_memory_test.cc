@@ -1,0 +1,463 @@
+// `lethe check` on brokers in memory: what it asks and tries, and what it finds.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/options/topic_list.h"
+#include "src/pipeline/preflight/check.h"
+#include "src/pipeline/preflight/repartition_rules.h"
+#include "src/pipeline/restore/commit_metadata.h"
+#include "tests/support/fake_brokers.h"
+#include "tests/support/manual_clock.h"
+
+namespace lethe {
+namespace {
+
+using Severity = Finding::Severity;
+
+class FakeProbes final : public Probes {
+ public:
+  explicit FakeProbes(FakeTopics& topics) : topics_(topics) {}
+
+  absl::StatusOr<std::unique_ptr<Brokers>> MakeBrokers(const DaemonOptions& options, Isolation) override {
+    ++made;
+    return std::make_unique<FakeBrokers>(topics_, options.process.group);
+  }
+  absl::Status MakeClients(const DaemonOptions&) override { return clients; }
+  TriedTransaction TryTransaction(const DaemonOptions& options, const std::string& id,
+                                  int64_t offset) override {
+    tried.push_back(absl::StrCat(id, " ", options.input, " ", offset));
+    std::deque<TriedTransaction>& answers = transactions[options.process.group];
+    if (answers.empty()) return {};
+    const TriedTransaction answer = answers.front();
+    if (answers.size() > 1) answers.pop_front();
+    return answer;
+  }
+  absl::Status TryWriting(const DaemonOptions&, const std::string& topic, int64_t value_bytes) override {
+    written[topic] = value_bytes;
+    const auto answer = writes.find(topic);
+    return answer == writes.end() ? absl::OutOfRangeError("too large") : answer->second;
+  }
+
+  absl::Status clients = {};
+  std::map<std::string, std::deque<TriedTransaction>> transactions = {};  // by group; the last one stays
+  std::map<std::string, absl::Status> writes = {};                        // by topic
+
+  int made = 0;
+  std::vector<std::string> tried = {};
+  std::map<std::string, int64_t> written = {};
+
+ private:
+  FakeTopics& topics_;
+};
+
+TopicConfig Config(TopicConfig config = {}) {
+  config.try_emplace("cleanup.policy", "delete");
+  config.try_emplace("retention.ms", "604800000");
+  config.try_emplace("retention.bytes", "-1");
+  config.try_emplace("max.message.bytes", "1000");
+  config.try_emplace("message.timestamp.type", "CreateTime");
+  return config;
+}
+
+class CheckInMemory : public testing::Test {
+ protected:
+  CheckInMemory() {
+    options_.process.brokers = "b:9092";
+    options_.process.group = "g";
+    options_.process.instance = "i";
+    options_.record.id = *IdSpec::Parse("key");
+    options_.stage.horizon = absl::Hours(1);
+    options_ = Entry("in", "out");
+    AddInput("in");
+    AddTopic("out");
+  }
+
+  DaemonOptions Entry(const std::string& input, const std::string& output) const {
+    DaemonOptions entry = options_;
+    entry.input = input;
+    entry.output = output;
+    return entry;
+  }
+  FakeTopics::Topic& AddTopic(const std::string& name, TopicConfig config = {}) {
+    return topics_.by_name[name] = {.partitions = 2, .config = Config(std::move(config))};
+  }
+  // Two partitions with a record every two seconds of the last half hour.
+  void AddInput(const std::string& name) {
+    FakeTopics::Topic& topic = AddTopic(name);
+    for (int i = 0; i < 1800; ++i) {
+      topic.records.push_back({.partition = i % 2,
+                               .offset = i / 2,
+                               .time = clock_.Wall() - absl::Seconds(1800 - i),
+                               .key = absl::StrCat(name, i)});
+    }
+    topic.ends = {{0, 900}, {1, 900}};
+  }
+  // The group has committed this offset of both partitions.
+  void Commit(const std::string& group, const std::string& topic, int64_t offset,
+              const std::string& id_fingerprint, std::vector<TotalKeys> totals = {}) {
+    CommitMetadata metadata{{0, 2}, {0, clock_.Wall()}, clock_.Wall(), id_fingerprint, absl::Hours(1)};
+    metadata.totals = std::move(totals);
+    topics_.by_name[topic].commits[group] = {{offset, metadata.ToString()}, {offset, metadata.ToString()}};
+  }
+
+  // What is not fine, and counts of what is.
+  std::string Check() { return Wrong(lethe::Check(options_, probes_, clock_)); }
+  std::string CheckAll(std::vector<DaemonOptions> entries) {
+    const auto list = TopicList::Create(std::move(entries));
+    EXPECT_TRUE(list.ok()) << list.status();
+    return Wrong(lethe::Check(options_, *list, probes_, clock_, [this](int64_t done, int64_t total) {
+      shown_.push_back(absl::StrCat(done, "/", total));
+    }));
+  }
+  std::string Wrong(std::vector<Finding> findings) {
+    found_ = std::move(findings);
+    std::string wrong;
+    for (const Finding& finding : found_) {
+      if (finding.severity == Severity::kOk) continue;
+      absl::StrAppend(&wrong, finding.severity == Severity::kError ? "error " : "warning ", finding.check,
+                      finding.topic.empty() ? "" : absl::StrCat(" of ", finding.topic), ": ", finding.Text(),
+                      "\n");
+    }
+    return wrong;
+  }
+  // The findings of this check that are fine: "where what\n".
+  std::string Fine(const std::string& check) const {
+    std::string fine;
+    for (const Finding& finding : found_) {
+      if (finding.severity != Severity::kOk || finding.check != check) continue;
+      absl::StrAppend(&fine, finding.topic.empty() ? "" : absl::StrCat(finding.topic, ": "), finding.Text(),
+                      "\n");
+    }
+    return fine;
+  }
+  int Count(const std::string& check) const {
+    int count = 0;
+    for (const Finding& finding : found_) count += finding.check == check ? 1 : 0;
+    return count;
+  }
+  std::string Judged() const { return IdFingerprint(options_, 2); }
+
+  DaemonOptions options_;
+  const test::ManualClock clock_;
+  FakeTopics topics_;
+  FakeProbes probes_{topics_};
+  std::vector<Finding> found_;
+  std::vector<std::string> shown_;
+};
+
+TEST_F(CheckInMemory, AllIsWell) {
+  Commit("g", "in", 800, Judged());
+  EXPECT_EQ(Check(), "");
+  EXPECT_EQ(Fine("brokers"), "brokers b:9092 answer, 1 of them\n");
+  EXPECT_EQ(Fine("group"), "in: group g has committed offsets for 2 of 2 partitions\n");
+  EXPECT_EQ(Fine("transactions"), "transactional id g/i/check may be used; lanes need the prefix g/\n");
+  EXPECT_EQ(Fine("commits"), "group g takes offsets from this user (the attempt was aborted)\n");
+  EXPECT_EQ(Fine("write"), "in: output topic out may be written to\n");
+  EXPECT_EQ(Fine("read"), "in: input topic in may be read\n");
+  EXPECT_EQ(Fine("ids"), "in: input topic in has an id at key in all of 1800 of its newest records\n");
+  EXPECT_EQ(Fine("reach"), "in: input topic in holds all records that a restart replays\n");
+  EXPECT_EQ(probes_.tried, std::vector<std::string>{"g/i/check in 800"}) << "the committed offset, again";
+  EXPECT_EQ(probes_.written, (std::map<std::string, int64_t>{{"out", 1001}})) << "one byte too large";
+}
+
+TEST_F(CheckInMemory, WithoutBrokersNothingElseIsAsked) {
+  topics_.refusal = absl::PermissionDeniedError("the brokers do not let this user in");
+  EXPECT_EQ(Check(),
+            "error brokers: brokers b:9092 do not answer: the brokers do not let this user in: correct the "
+            "credentials\n");
+  topics_.refusal = absl::InternalError("no route");
+  EXPECT_EQ(Check(),
+            "error brokers: brokers b:9092 do not answer: no route: see the address, the network and "
+            "security.protocol\n");
+  probes_.clients = absl::InvalidArgumentError("no such property");
+  EXPECT_EQ(Check(),
+            "error configuration: kafka is not accepted: no such property: see the properties under kafka\n");
+  EXPECT_EQ(CheckAll({Entry("^i(.*)$", "o$1")}),
+            "error configuration: kafka is not accepted: no such property: see the properties under kafka\n");
+  EXPECT_TRUE(probes_.tried.empty());
+  EXPECT_TRUE(probes_.written.empty());
+}
+
+TEST_F(CheckInMemory, AGroupThatMayNotBeUsedIsAnErrorOfItsOwn) {
+  topics_.group_trouble["g"] = absl::PermissionDeniedError("not authorized");
+  EXPECT_EQ(Check(),
+            "error group: group g cannot be used: not authorized: grant this user Read on group g\n");
+  EXPECT_EQ(probes_.tried, std::vector<std::string>{"g/i/check in 0"}) << "no offset is known";
+}
+
+TEST_F(CheckInMemory, ARefusedTransactionHasItsRemedy) {
+  const auto with = [&](TriedTransaction answer) {
+    probes_.transactions["g"] = {std::move(answer)};
+    return Check();
+  };
+  const std::string where = "error transactions: transactional id g/i/check ";
+  EXPECT_EQ(with({.begun = absl::PermissionDeniedError("no")}),
+            where + "cannot be used: no: grant this user Write on transactional ids with the prefix g/\n");
+  EXPECT_EQ(with({.begun = absl::FailedPreconditionError("no"), .timeout_ms = "900001"}),
+            where +
+                "cannot be used: no: transaction.timeout.ms is 900001 here, and the brokers' "
+                "transaction.max.timeout.ms is lower: set transaction.timeout.ms under kafka to that at "
+                "most, or raise that of the brokers\n");
+  EXPECT_EQ(with({.begun = absl::UnavailableError("no")}), where + "cannot be used: no: check again\n");
+  EXPECT_EQ(with({.begun = absl::InvalidArgumentError("no")}), where + "no: see kafka\n");
+  EXPECT_EQ(Count("commits"), 0);
+  EXPECT_EQ(with({.offsets = absl::PermissionDeniedError("no")}),
+            "error commits: group g takes no offsets from this user: no: grant this user Read on group g\n");
+  EXPECT_NE(Fine("transactions"), "");
+
+  options_.process.delivery = Delivery::kAtLeastOnce;
+  probes_.tried.clear();
+  EXPECT_EQ(Check(), "");
+  EXPECT_TRUE(probes_.tried.empty()) << "it needs no transactions";
+}
+
+TEST_F(CheckInMemory, AnotherCheckThatTakesTheIdSaysNothing) {
+  probes_.transactions["g"] = {
+      {.begun = absl::AbortedError("fenced")}, {.offsets = absl::AbortedError("fenced")}, {}};
+  EXPECT_EQ(Check(), "");
+  EXPECT_EQ(probes_.tried.size(), 3u);
+  EXPECT_EQ(Count("transactions"), 1);
+
+  probes_.tried.clear();
+  probes_.transactions["g"] = {{.offsets = absl::AbortedError("fenced")}};
+  EXPECT_EQ(Check(),
+            "warning transactions: group g were not tried: other checks of this instance run at the same "
+            "time: check again\n");
+  EXPECT_EQ(probes_.tried.size(), 5u);
+  EXPECT_EQ(Count("commits"), 0);
+}
+
+TEST_F(CheckInMemory, ATopicThatMayNotBeWrittenIsAnErrorAndADoubtAWarning) {
+  options_.counters = {{"n", CounterMode::kDelta, {}, "counts"}};
+  options_.divert = "rest";
+  AddTopic("counts");
+  AddTopic("rest");
+  probes_.writes = {{"counts", absl::PermissionDeniedError("no")}, {"rest", absl::UnavailableError("late")}};
+  EXPECT_EQ(Check(),
+            "error write of in: counter topic counts may not be written to: no: grant this user Write on "
+            "topic counts\n"
+            "warning write of in: divert topic rest did not say whether it may be written to: late: see "
+            "whether this user has Write on topic rest\n");
+  EXPECT_EQ(Fine("write"), "in: output topic out may be written to\n");
+  probes_.writes = {{"counts", absl::InvalidArgumentError("no")}, {"rest", absl::OkStatus()}};
+  EXPECT_EQ(Check(), "error write of in: counter topic counts no: see kafka\n");
+}
+
+TEST_F(CheckInMemory, NothingIsSentThatMightBeAcceptedOrIsVeryLarge) {
+  const std::string not_tried =
+      "warning write of in: output topic out was not tried: its size limit is not known, or is very large: "
+      "see whether this user has Write on topic out\n";
+  AddTopic("out", {{"max.message.bytes", "16777217"}});
+  EXPECT_TRUE(absl::StrContains(Check(), not_tried));
+  topics_.by_name["out"].config.clear();
+  EXPECT_TRUE(absl::StrContains(Check(), not_tried));
+  EXPECT_TRUE(probes_.written.empty());
+  AddTopic("out", {{"max.message.bytes", "16777216"}});
+  EXPECT_FALSE(absl::StrContains(Check(), not_tried));
+  EXPECT_EQ(probes_.written["out"], 16777217);
+}
+
+TEST_F(CheckInMemory, AnInputThatCannotBeReadIsAnErrorOrAWarning) {
+  topics_.by_name["in"].may_be_read = absl::PermissionDeniedError("no");
+  EXPECT_EQ(Check(),
+            "error read of in: input topic in cannot be read: no: grant this user Read on topic in\n");
+  topics_.by_name["in"].may_be_read = absl::InternalError("broken");
+  EXPECT_EQ(Check(), "warning read of in: input topic in cannot be read: broken: check again\n");
+}
+
+TEST_F(CheckInMemory, AMissingTopicEndsTheCheckOfItsInput) {
+  topics_.by_name.erase("out");
+  EXPECT_TRUE(
+      absl::StrContains(Check(), "topics cannot be used: output topic out does not exist: create it"));
+  EXPECT_EQ(Count("group") + Count("write") + Count("read"), 0);
+}
+
+TEST_F(CheckInMemory, OffsetsThatTheLogDoesNotHaveAreAnError) {
+  Commit("g", "in", 901, Judged());
+  EXPECT_TRUE(absl::StrContains(Check(), "partition in-1 ends at 900, and group g has committed offset 901"));
+  Commit("g", "in", 800, Judged());
+  topics_.by_name["in"].starts[1] = 850;
+  EXPECT_TRUE(absl::StrContains(
+      Check(), "partition in-1 begins at offset 850, and group g has not read the records from offset 800"));
+  topics_.by_name["in"].starts.clear();
+  Commit("g", "in", 800, "other");
+  EXPECT_TRUE(absl::StrContains(Check(), "error group of in: group g cannot go on: in-0: "));
+  topics_.by_name["in"].commits["g"] = {{50, ""}, {0, "lethe/1 g"}};
+  EXPECT_TRUE(absl::StrContains(Check(), "cannot go on: in-1 at offset 0: damaged commit metadata"));
+  topics_.by_name["in"].commits["g"] = {{50, ""}, {}};
+  EXPECT_TRUE(absl::StrContains(Check(), "has offsets in 1 partitions that another program committed"));
+}
+
+TEST_F(CheckInMemory, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
+  topics_.by_name["in"].partitions = 3;
+  const std::string grown = " partitions of in: output topic out has 2 partitions, the input has 3";
+  EXPECT_TRUE(absl::StrContains(Check(), "error" + grown));
+  Commit("g", "in", 800, IdFingerprint(options_, 3));
+  EXPECT_TRUE(absl::StrContains(Check(), "warning" + grown));
+}
+
+// What the group has still to read is needed, too, and the horizon before it.
+TEST_F(CheckInMemory, TheLagCountsForTheRetention) {
+  topics_.by_name["in"].config["retention.ms"] = "5400000";
+  Commit("g", "in", 890, Judged());
+  EXPECT_EQ(Check(), "");
+  for (FakeTopics::Record& record : topics_.by_name["in"].records) record.time -= absl::Minutes(40);
+  EXPECT_TRUE(absl::StrContains(Check(), "less than the horizon of 1h and the lag of the group of 40m"));
+}
+
+TEST_F(CheckInMemory, TheSampleIsOfTheNewestRecordsOfEachPartition) {
+  FakeTopics::Topic& topic = AddTopic("in");
+  topic.partitions = topics_.by_name["out"].partitions = 1;
+  for (int i = 0; i < 30'000; ++i) {
+    topic.records.push_back({.offset = i, .time = clock_.Wall() - absl::Minutes(30), .key = absl::StrCat(i)});
+  }
+  topic.ends = {{0, 30'000}};
+  EXPECT_EQ(Check(), "");
+  EXPECT_EQ(Fine("ids"), "in: input topic in has an id at key in all of 20000 of its newest records\n");
+  // 30,000 records in half an hour.
+  EXPECT_TRUE(absl::StrContains(Fine("memory"), "has 16.67 records a second in the last hour"))
+      << Fine("memory");
+}
+
+TEST_F(CheckInMemory, AListNamesItsTopicsAndSaysOnceWhatIsOfTheProcess) {
+  for (const char* input : {"a.x", "b.x", "c.x"}) AddInput(input);
+  for (const char* output : {"out.a", "out.b"}) AddTopic(output);
+  const std::vector<DaemonOptions> entries = {Entry("^(.)\\.x$", "out.$1"), Entry("in", "missing"),
+                                              Entry("^none(.*)$", "some$1"), Entry("^(c.*)$", "copy.$1"),
+                                              Entry("^(i.*)$", "own.$1")};
+  const std::string wrong = CheckAll(entries);
+  EXPECT_TRUE(absl::StrContains(wrong, "error topics of c.x: input topic c.x is not read: ")) << wrong;
+  EXPECT_TRUE(absl::StrContains(wrong, "warning topics: pattern ^none(.*)$ matches no topic: correct it, or"))
+      << wrong;
+  EXPECT_TRUE(
+      absl::StrContains(wrong, "warning topics: pattern ^(i.*)$ matches no topic but in, which lethe"))
+      << wrong;
+  EXPECT_TRUE(absl::StrContains(wrong, "error topics of in: topics cannot be used: output topic missing"))
+      << wrong;
+  EXPECT_EQ(Count("topics"), 4) << wrong;
+  EXPECT_EQ(Fine("write"),
+            "a.x: output topic out.a may be written to\nb.x: output topic out.b may be written to\n");
+  EXPECT_EQ(shown_, (std::vector<std::string>{"0/3", "1/3", "2/3"}));
+  EXPECT_EQ(probes_.tried.size(), 1u) << "once a group";
+  EXPECT_EQ(Count("brokers"), 1);
+  // Memory is of all together: two of them have a record a second.
+  EXPECT_EQ(Count("memory"), 1);
+  EXPECT_TRUE(absl::StrContains(Fine("memory"), "process of 3 topics ")) << Fine("memory");
+  EXPECT_TRUE(absl::StrContains(Fine("memory"), "has 2.0")) << Fine("memory");
+}
+
+TEST_F(CheckInMemory, BothStagesOfAMissingRepartitionTopic) {
+  options_.scope = Scope::kTopic;
+  const DaemonOptions router = RoutingOptions(options_, "in");
+  EXPECT_EQ(Check(), "");
+  EXPECT_EQ(
+      Fine("create"),
+      "in: repartition topic g-in-repartition is made at the start, with 2 partitions; this user may\n");
+  EXPECT_EQ(Fine("group"),
+            "in: group g-repartition has committed offsets for 0 of 2 partitions\nin: group g can be used\n");
+  EXPECT_EQ(probes_.tried, std::vector<std::string>{"g-repartition/i/check in 0"});
+  EXPECT_TRUE(topics_.created.empty());
+
+  topics_.may_create = absl::PermissionDeniedError("no");
+  EXPECT_TRUE(absl::StrContains(Check(),
+                                "error create of in: repartition topic g-in-repartition cannot be made: no: "
+                                "grant this user Create on topic g-in-repartition, or make it: "));
+  topics_.group_trouble["g"] = absl::PermissionDeniedError("not yours");
+  EXPECT_TRUE(absl::StrContains(
+      Check(), "error group: group g cannot be used: not yours: grant this user Read on group g\n"));
+
+  topics_.may_create = {};
+  topics_.group_trouble.clear();
+  Commit("g-repartition", "in", 800, IdFingerprint(router, 2));
+  EXPECT_TRUE(absl::StrContains(Check(),
+                                "error create of in: repartition topic g-in-repartition is gone, and group "
+                                "g-repartition has routed records of in to it"));
+  EXPECT_EQ(Count("create"), 1);
+}
+
+TEST_F(CheckInMemory, BothStagesOfARepartitionTopic) {
+  options_.scope = Scope::kTopic;
+  const std::string repartition = "g-in-repartition";
+  const DaemonOptions router = RoutingOptions(options_, "in");
+  AddTopic(repartition, RepartitionConfig({.name = "in", .config = Config()})).ends = {{0, 900}, {1, 900}};
+  Commit("g-repartition", "in", 800, IdFingerprint(router, 2));
+  Commit("g", repartition, 700, Judged());
+  EXPECT_EQ(Check(), "");
+  EXPECT_EQ(Fine("group"),
+            "in: group g-repartition has committed offsets for 2 of 2 partitions\nin: group g has committed "
+            "offsets for 2 of 2 partitions\n");
+  EXPECT_EQ(probes_.tried,
+            (std::vector<std::string>{"g-repartition/i/check in 800", "g/i/check g-in-repartition 700"}));
+  EXPECT_EQ(
+      Fine("write"),
+      "in: repartition topic g-in-repartition may be written to\nin: output topic out may be written to\n");
+
+  topics_.by_name[repartition].commits.clear();
+  EXPECT_TRUE(absl::StrContains(
+      Check(),
+      "warning create of in: repartition topic g-in-repartition may have been deleted and created again"));
+  Commit("g", repartition, 700, Judged());
+  topics_.by_name[repartition].partitions = 3;
+  EXPECT_TRUE(absl::StrContains(Check(),
+                                "has so far routed by another id than key, or g-in-repartition has another "
+                                "number of partitions than before"));
+  topics_.by_name[repartition].partitions = 2;
+  Commit("g-repartition", "in", 901, IdFingerprint(router, 2));
+  EXPECT_TRUE(absl::StrContains(
+      Check(), "partition in-1 ends at 900, and group g-repartition has committed offset 901"));
+}
+
+TEST_F(CheckInMemory, AGroupThatHasJudgedWithAnotherScopeCannotGoOn) {
+  Commit("g", "in", 800, Judged());
+  options_.scope = Scope::kTopic;
+  EXPECT_TRUE(
+      absl::StrContains(Check(), "error group of in: group g cannot go on: group g has judged in so far"));
+  EXPECT_EQ(Count("group"), 3);
+}
+
+TEST_F(CheckInMemory, MergedInputsAreCheckedOneByOneAndNeedMemoryOnce) {
+  AddInput("east");
+  options_.scope = Scope::kTopic;
+  options_.merged = {"in", "east"};
+  topics_.by_name["east"].may_be_read = absl::PermissionDeniedError("no");
+  EXPECT_EQ(CheckAll({options_}),
+            "error read of east: input topic east cannot be read: no: grant this user Read on topic east\n");
+  topics_.by_name["east"].may_be_read = {};
+  EXPECT_EQ(CheckAll({options_}), "");
+  EXPECT_EQ(Fine("read"), "in: input topic in may be read\neast: input topic east may be read\n");
+  EXPECT_TRUE(absl::StrContains(Fine("memory"), "process of 1 topics has 2.0")) << Fine("memory");
+  EXPECT_EQ(shown_.back(), "0/1");
+  EXPECT_EQ(Count("transactions"), 1);
+}
+
+TEST_F(CheckInMemory, TotalsThatAreLostAreAnError) {
+  options_.counters = {{"n", CounterMode::kTotal, {}, "totals"}, {"m", CounterMode::kDelta, {}, "deltas"}};
+  AddTopic("totals", {{"cleanup.policy", "compact"}}).ends = {{0, 5}};
+  AddTopic("deltas");
+  Commit("g", "in", 800, Judged(),
+         {{TotalsFingerprint(options_.counters[0]), 7}, {TotalsFingerprint(options_.counters[1]), 7}});
+  EXPECT_TRUE(absl::StrContains(Check(),
+                                "error totals of in: counter topic totals lacks totals in 1 of 2 partitions: "
+                                "counter n had 7 totals in totals-1 at"))
+      << Check();
+  topics_.by_name["totals"].ends[1] = 1;
+  EXPECT_EQ(Check(), "");
+  topics_.by_name.erase("totals");
+  EXPECT_TRUE(absl::StrContains(
+      Check(), "error totals of in: counter topic totals lacks totals in 2 of 2 partitions: "));
+  Commit("g", "in", 800, Judged());
+  EXPECT_EQ(Count("totals"), 1);
+  EXPECT_FALSE(absl::StrContains(Check(), "totals of in"));
+}
+
+}  // namespace
+}  // namespace lethe
