@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "connectors/kafka/counters/counter_totals.h"
 #include "tests/integration/counting.h"
@@ -390,6 +391,16 @@ TEST(CountersTest, TotalsThatWereDeletedMeanwhileStopTheirPartitions) {
   const std::string others = UniqueName("totals");
   ASSERT_TRUE(EndsWell(flow.RunToEnd(CountOrders(others))));
   EXPECT_TRUE(SameTotals({{"1/is", 1}}, LastTotals(others, flow, "revenue")));
+
+  // A counter that is renamed leaves its totals.
+  const Args renamed = {absl::StrReplaceAll(CountOrders(others).front(), {{"revenue", "income"}})};
+  const std::string left = absl::StrCat("counter topic ", others, " also has totals of counter revenue of ");
+  const Finished warned = flow.RunCommand("check", renamed);
+  EXPECT_EQ(warned.exit_code, 1) << warned.out;
+  EXPECT_TRUE(absl::StrContains(warned.out, left)) << warned.out;
+  const Finished run = flow.RunToEnd(renamed);
+  EXPECT_TRUE(EndsWell(run));
+  EXPECT_TRUE(absl::StrContains(run.err, left)) << run.err;
 }
 
 TEST(CountersTest, ATopicThatDoesNotFitTotalsIsRefusedWithTheRemedy) {

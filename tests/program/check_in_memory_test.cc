@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lethe/counters.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/options/topic_list.h"
 #include "src/pipeline/preflight/check.h"
@@ -27,8 +28,9 @@ class FakeProbes final : public Probes {
  public:
   explicit FakeProbes(FakeTopics& topics) : topics_(topics) {}
 
-  absl::StatusOr<std::unique_ptr<Brokers>> MakeBrokers(const DaemonOptions& options, Isolation) override {
-    ++made;
+  absl::StatusOr<std::unique_ptr<Brokers>> MakeBrokers(const DaemonOptions& options,
+                                                       Isolation isolation) override {
+    if (isolation == Isolation::kReadUncommitted) uncommitted.push_back(options.input);
     return std::make_unique<FakeBrokers>(topics_, options.process.group);
   }
   absl::Status MakeClients(const DaemonOptions&) override { return clients; }
@@ -51,7 +53,7 @@ class FakeProbes final : public Probes {
   std::map<std::string, std::deque<TriedTransaction>> transactions = {};  // by group; the last one stays
   std::map<std::string, absl::Status> writes = {};                        // by topic
 
-  int made = 0;
+  std::vector<std::string> uncommitted = {};  // inputs whose ends are high watermarks
   std::vector<std::string> tried = {};
   std::map<std::string, int64_t> written = {};
 
@@ -165,6 +167,7 @@ TEST_F(CheckInMemory, AllIsWell) {
   EXPECT_EQ(Fine("read"), "in: input topic in may be read\n");
   EXPECT_EQ(Fine("ids"), "in: input topic in has an id at key in all of 1800 of its newest records\n");
   EXPECT_EQ(Fine("reach"), "in: input topic in holds all records that a restart replays\n");
+  EXPECT_NE(Fine("record size"), "");
   EXPECT_EQ(probes_.tried, std::vector<std::string>{"g/i/check in 800"}) << "the committed offset, again";
   EXPECT_EQ(probes_.written, (std::map<std::string, int64_t>{{"out", 1001}})) << "one byte too large";
 }
@@ -261,6 +264,7 @@ TEST_F(CheckInMemory, NothingIsSentThatMightBeAcceptedOrIsVeryLarge) {
   topics_.by_name["out"].config.clear();
   EXPECT_TRUE(absl::StrContains(Check(), not_tried));
   EXPECT_TRUE(probes_.written.empty());
+  EXPECT_EQ(Count("record size"), 0);
   AddTopic("out", {{"max.message.bytes", "16777216"}});
   EXPECT_FALSE(absl::StrContains(Check(), not_tried));
   EXPECT_EQ(probes_.written["out"], 16777217);
@@ -284,6 +288,7 @@ TEST_F(CheckInMemory, AMissingTopicEndsTheCheckOfItsInput) {
 TEST_F(CheckInMemory, OffsetsThatTheLogDoesNotHaveAreAnError) {
   Commit("g", "in", 901, Judged());
   EXPECT_TRUE(absl::StrContains(Check(), "partition in-1 ends at 900, and group g has committed offset 901"));
+  EXPECT_EQ(Fine("reach"), "") << "no restart reads it";
   Commit("g", "in", 800, Judged());
   topics_.by_name["in"].starts[1] = 850;
   EXPECT_TRUE(absl::StrContains(
@@ -312,15 +317,44 @@ TEST_F(CheckInMemory, TheLagCountsForTheRetention) {
   EXPECT_EQ(Check(), "");
   for (FakeTopics::Record& record : topics_.by_name["in"].records) record.time -= absl::Minutes(40);
   EXPECT_TRUE(absl::StrContains(Check(), "less than the horizon of 1h and the lag of the group of 40m"));
+  topics_.by_name["in"].commits["g"][0].offset = 900;
+  topics_.by_name["in"].commits["g"][1] = {};
+  EXPECT_FALSE(absl::StrContains(Check(), "retention"))
+      << "nothing is known of a partition without an offset";
+
+  Commit("g", "in", 890, Judged());
+  const auto with_times = [&](absl::Time time) {
+    for (FakeTopics::Record& record : topics_.by_name["in"].records) record.time = time;
+    return Check();
+  };
+  EXPECT_FALSE(absl::StrContains(with_times(absl::InfinitePast()), "retention")) << "of any time";
+  topics_.by_name["in"].config["retention.ms"] = "3300000";
+  EXPECT_TRUE(
+      absl::StrContains(with_times(clock_.Wall() + absl::Minutes(10)), "less than the horizon of 1h:"));
+}
+
+TEST_F(CheckInMemory, TheLogMustReachBackForTheLagToo) {
+  options_.stage.horizon = absl::Minutes(20);
+  topics_.by_name["in"].starts = {{0, 10}, {1, 10}};
+  topics_.by_name["in"].commits["g"] = {{900, ""}, {900, ""}};
+  EXPECT_FALSE(absl::StrContains(Check(), "reach"));
+  topics_.by_name["in"].commits["g"] = {{600, ""}, {600, ""}};
+  EXPECT_TRUE(absl::StrContains(Check(), "less than the horizon of 20m and the lag of the group of 10m"));
+  // One that is empty has nothing that might be too young.
+  topics_.by_name["in"].starts = {{1, 900}};
+  topics_.by_name["in"].commits.clear();
+  EXPECT_EQ(Check(), "");
 }
 
 TEST_F(CheckInMemory, TheSampleIsOfTheNewestRecordsOfEachPartition) {
   FakeTopics::Topic& topic = AddTopic("in");
-  topic.partitions = topics_.by_name["out"].partitions = 1;
   for (int i = 0; i < 30'000; ++i) {
-    topic.records.push_back({.offset = i, .time = clock_.Wall() - absl::Minutes(30), .key = absl::StrCat(i)});
+    topic.records.push_back({.partition = i % 2,
+                             .offset = i / 2,
+                             .time = clock_.Wall() - absl::Minutes(30),
+                             .key = absl::StrCat(i)});
   }
-  topic.ends = {{0, 30'000}};
+  topic.ends = {{0, 15'000}, {1, 15'000}};
   EXPECT_EQ(Check(), "");
   EXPECT_EQ(Fine("ids"), "in: input topic in has an id at key in all of 20000 of its newest records\n");
   // 30,000 records in half an hour.
@@ -353,6 +387,22 @@ TEST_F(CheckInMemory, AListNamesItsTopicsAndSaysOnceWhatIsOfTheProcess) {
   EXPECT_EQ(Count("memory"), 1);
   EXPECT_TRUE(absl::StrContains(Fine("memory"), "process of 3 topics ")) << Fine("memory");
   EXPECT_TRUE(absl::StrContains(Fine("memory"), "has 2.0")) << Fine("memory");
+}
+
+// Each topic is seen by itself.
+TEST_F(CheckInMemory, WhatOneTopicShowsIsNotSaidOfTheNext) {
+  AddInput("next");
+  AddTopic("narrow").partitions = 1;
+  AddInput("last");
+  Commit("g", "in", 800, Judged());
+  const std::string wrong = CheckAll({Entry("in", "out"), Entry("next", "narrow"), Entry("last", "missing")});
+  EXPECT_TRUE(absl::StrContains(wrong, "error partitions of next: output topic narrow has 1 partitions"))
+      << "its group has not begun: " << wrong;
+  EXPECT_TRUE(absl::StrContains(Fine("memory"), "has 2.0")) << Fine("memory");
+
+  topics_.group_trouble["g"] = absl::PermissionDeniedError("no");
+  CheckAll({Entry("in", "out"), Entry("next", "narrow")});
+  EXPECT_EQ(Count("group"), 1) << "it is of the process";
 }
 
 TEST_F(CheckInMemory, BothStagesOfAMissingRepartitionTopic) {
@@ -401,6 +451,17 @@ TEST_F(CheckInMemory, BothStagesOfARepartitionTopic) {
       Fine("write"),
       "in: repartition topic g-in-repartition may be written to\nin: output topic out may be written to\n");
 
+  EXPECT_EQ(Fine("restart"), "") << "it replays the repartition topic";
+
+  Commit("g", repartition, 901, Judged());
+  const std::string beyond = Check();
+  EXPECT_TRUE(absl::StrContains(
+      beyond,
+      "error group of in: partition g-in-repartition-1 ends at 900, and group g has committed offset 901"))
+      << beyond;
+  // A commit is answered before it is stable.
+  EXPECT_EQ(probes_.uncommitted.back(), repartition);
+
   topics_.by_name[repartition].commits.clear();
   EXPECT_TRUE(absl::StrContains(
       Check(),
@@ -422,6 +483,16 @@ TEST_F(CheckInMemory, AGroupThatHasJudgedWithAnotherScopeCannotGoOn) {
   EXPECT_TRUE(
       absl::StrContains(Check(), "error group of in: group g cannot go on: group g has judged in so far"));
   EXPECT_EQ(Count("group"), 3);
+  AddTopic("g-in-repartition");
+  EXPECT_TRUE(
+      absl::StrContains(Check(), "error group of in: group g cannot go on: group g has judged in so far"));
+  EXPECT_EQ(Count("group"), 2) << "its routers have routed nothing";
+
+  options_.scope = Scope::kPartition;
+  Commit("g", "g-in-repartition", 800, Judged());
+  EXPECT_TRUE(absl::StrContains(
+      Check(), "error group of in: group g cannot go on: group g has judged g-in-repartition so far"));
+  EXPECT_EQ(Count("group"), 1);
 }
 
 TEST_F(CheckInMemory, MergedInputsAreCheckedOneByOneAndNeedMemoryOnce) {
@@ -436,6 +507,8 @@ TEST_F(CheckInMemory, MergedInputsAreCheckedOneByOneAndNeedMemoryOnce) {
   EXPECT_EQ(Fine("read"), "in: input topic in may be read\neast: input topic east may be read\n");
   EXPECT_TRUE(absl::StrContains(Fine("memory"), "process of 1 topics has 2.0")) << Fine("memory");
   EXPECT_EQ(shown_.back(), "0/1");
+  options_.stage.memory_limit_bytes = LeastMemory(options_, 2) - 1;
+  EXPECT_TRUE(absl::StrContains(CheckAll({options_}), "warning memory: process of 1 topics"));
   EXPECT_EQ(Count("transactions"), 1);
 }
 
@@ -452,11 +525,43 @@ TEST_F(CheckInMemory, TotalsThatAreLostAreAnError) {
   topics_.by_name["totals"].ends[1] = 1;
   EXPECT_EQ(Check(), "");
   topics_.by_name.erase("totals");
+  EXPECT_FALSE(absl::StrContains(Check(), "write of in")) << "it is created later";
   EXPECT_TRUE(absl::StrContains(
       Check(), "error totals of in: counter topic totals lacks totals in 2 of 2 partitions: "));
   Commit("g", "in", 800, Judged());
   EXPECT_EQ(Count("totals"), 1);
   EXPECT_FALSE(absl::StrContains(Check(), "totals of in"));
+}
+
+// Readers of the topic add up all that is in it.
+TEST_F(CheckInMemory, TotalsOfARenamedCounterAreAWarning) {
+  options_.counters = {{"new", CounterMode::kTotal, {}, "totals"}};
+  FakeTopics::Topic& totals = AddTopic("totals", {{"cleanup.policy", "compact"}});
+  totals.ends = {{0, 6}, {1, 6}};
+  const auto add = [&](const CounterTotal& total, bool is_deleted = false) {
+    const auto offset = static_cast<int64_t>(totals.records.size());
+    totals.records.push_back(
+        {.partition = 1, .offset = offset, .key = total.RecordKey(), .value = total.RecordValue()});
+    if (is_deleted) totals.records.back().value.reset();
+  };
+  add({"new", "in", 1, "a", 1, 7});
+  add({"old", "another input", 1, "a", 1, 7});
+  EXPECT_EQ(Check(), "");
+  add({"old", "in", 1, "a", 1, 7});
+  EXPECT_EQ(Check(),
+            "warning totals of in: counter topic totals also has totals of counter old of in, which `lethe "
+            "counters` adds up with those of counter new: give the counter an output of its own, or its "
+            "former name if it was renamed\n");
+  add({"old", "in", 0, "a", 1, 7}, true);
+  EXPECT_EQ(Count("totals"), 1);
+  EXPECT_NE(Check(), "") << "of another partition";
+  add({"old", "in", 1, "a", 1, 7}, true);
+  EXPECT_EQ(Check(), "") << "they were deleted";
+
+  totals.may_be_read = absl::PermissionDeniedError("no");
+  EXPECT_EQ(
+      Check(),
+      "error read of in: counter topic totals cannot be read: no: grant this user Read on topic totals\n");
 }
 
 }  // namespace

@@ -391,9 +391,11 @@ TEST(OffsetRules, RecordsThatWereDeletedUnreadAreAnError) {
     return Wrong(ApplyOffsetRules(stage, committed, sample));
   };
   EXPECT_EQ(wrong(options), "error unread records;");
+  EXPECT_TRUE(sample.partitions[1].is_stopped);
   EXPECT_EQ(wrong(RoutingOptions(options, "in")), "error unread records;");
   options.policies.on_unread_deleted = OnUnreadDeleted::kContinue;
   EXPECT_EQ(wrong(options), "warning unread records;");
+  EXPECT_FALSE(sample.partitions[1].is_stopped);
   EXPECT_EQ(wrong(RoutingOptions(options, "in")), "warning unread records;");
   sample.partitions[1].start = 5;
   EXPECT_EQ(wrong(options), "");
@@ -410,11 +412,15 @@ TEST(OffsetRules, AnOffsetBeyondTheEndIsAnError) {
     EXPECT_TRUE(absl::StrContains(findings[0].Text(), "ends at 1000000, and group")) << findings[0].Text();
     EXPECT_EQ(Wrong(ApplyRestartRules(Options(), committed, absl::Now(), sample)), "");
     EXPECT_FALSE(sample.partitions[0].is_planned) << "it does not start";
+    EXPECT_TRUE(sample.partitions[0].is_stopped);
+    for (const Finding& finding : ApplyLogRules(Options(), Topic("in"), sample, absl::Now())) {
+      EXPECT_NE(finding.check, "reach");
+    }
   }
 }
 
 TEST(OffsetRules, OffsetsOfAnotherProgramAreAWarning) {
-  const LogSample sample = Sample();
+  LogSample sample = Sample();
   const std::vector<CommittedOffset> committed = {{3, MetadataText()}, {5, ""}, {9, "by hand"}};
   const std::vector<Finding> findings = ApplyOffsetRules(Options(), committed, sample);
   EXPECT_EQ(Wrong(findings), "warning group;");

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,7 @@ struct FakeTopics {
     int64_t offset = 0;
     absl::Time time = absl::UnixEpoch();
     std::string key = {};
-    std::string value = {};
+    std::optional<std::string> value = "";
   };
   struct Topic {
     int32_t partitions = 1;

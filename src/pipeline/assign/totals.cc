@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "lethe/counters.h"
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/options/stage_options.h"
 
@@ -16,7 +15,8 @@ namespace lethe {
 namespace {
 
 // Takes over a record of the counter's topic. Whether it is one of this partition, or stops it.
-bool Take(const DaemonOptions& options, size_t counter, Task& task, const InputRecord& record) {
+bool Take(const DaemonOptions& options, size_t counter, Task& task, const InputRecord& record,
+          OtherTotals& others) {
   if (task.phase() == Phase::kFailed) return true;
   const auto total = CounterTotal::Parse(record.key.value_or(""), record.value);
   const std::string place =
@@ -27,6 +27,7 @@ bool Take(const DaemonOptions& options, size_t counter, Task& task, const InputR
                                      name, " an output of its own, or delete that topic"));
     return true;
   }
+  others.Add(*total, !record.value);
   // Several counters, or inputs, may share the topic with others' lethe.
   if (total->counter != name || total->topic != options.origin()) return false;
   if (total->partition != task.id().partition) {
@@ -88,17 +89,23 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
   const absl::Time begin = clock.Steady();
   int64_t records = 0;
   std::set<int32_t> with_any;
+  OtherTotals others(options, of);
   const absl::Status read = cluster.ReadTotals(
       of.output, partitions,
       [&](const InputRecord& record) {
         ++records;
-        if (Take(options, counter, *by_id.at(record.partition), record)) with_any.insert(record.partition);
+        if (Take(options, counter, *by_id.at(record.partition), record, others)) {
+          with_any.insert(record.partition);
+        }
       },
       go_on);
   if (read.ok() && records > 0) {
     spdlog::info("counter {}: {} totals of {} partition{} were read from {} in {}", of.name, records,
                  partitions.size(), partitions.size() == 1 ? "" : "s", of.output,
                  absl::FormatDuration(absl::Trunc(clock.Steady() - begin, absl::Milliseconds(1))));
+  }
+  if (const std::string text = others.Text(); !text.empty()) {
+    spdlog::warn("counter topic {} {}: {}", of.output, text, OtherTotals::kRemedy);
   }
   for (const auto& [partition, task] : by_id) {
     if (read.ok()) CheckComplete(options, counter, *task, with_any.contains(partition));
@@ -107,6 +114,22 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
 }
 
 }  // namespace
+
+void OtherTotals::Add(const CounterTotal& total, bool is_deleted) {
+  if (total.counter == counter_.name || total.topic != options_.origin()) return;
+  if (!is_deleted) {
+    found_.try_emplace(total.counter, total.RecordKey());
+  } else if (const auto found = found_.find(total.counter);
+             found != found_.end() && found->second == total.RecordKey()) {
+    found_.erase(found);
+  }
+}
+
+std::string OtherTotals::Text() const {
+  if (found_.empty()) return "";
+  return absl::StrCat("also has totals of counter ", found_.begin()->first, " of ", options_.origin(),
+                      ", which `lethe counters` adds up with those of counter ", counter_.name);
+}
 
 std::string LostTotals(const DaemonOptions& options, const CounterOptions& counter, int32_t partition,
                        int64_t keys) {

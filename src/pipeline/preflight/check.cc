@@ -77,8 +77,8 @@ class Checker {
         options_ = topic;
         options_.input = input;
         CheckTopic();
-        partitions = std::max(partitions, topics_.input.partitions);
-        rate += rate_;
+        partitions = std::max(partitions, seen_.topics.input.partitions);
+        rate += seen_.rate;
       }
       need.Add(topic, partitions, rate);
     }
@@ -89,6 +89,17 @@ class Checker {
   }
 
  private:
+  // Of the topic at hand.
+  struct Seen {
+    AllTopics topics = {};
+    bool has_begun = false;                       // the group that judges
+    std::vector<CommittedOffset> committed = {};  // of that group; empty if it is not known
+    std::vector<CommittedOffset> routed = {};     // of the routers' group, likewise
+    // By partition of the topic that is judged; empty if they are not known.
+    std::vector<absl::Duration> lags = {};
+    double rate = 0;  // records a second in the last hour
+  };
+
   std::vector<Finding> All() && {
     absl::c_move(findings_, std::back_inserter(shared_));
     return std::move(shared_);
@@ -101,23 +112,18 @@ class Checker {
   }
 
   void LookAtTopic() {
-    topics_ = {};
-    has_begun_ = false;
-    committed_.clear();
-    routed_.clear();
-    lags_.clear();
-    rate_ = 0;
+    seen_ = {};
     if (!LookAtTopics()) return;
     if (options_.scope == Scope::kTopic) {
       LookAtBothStages();
     } else {
-      LookAtStage(options_, topics_.input.partitions, topics_.output.partitions);
+      LookAtStage(options_, seen_.topics.input.partitions, seen_.topics.output.partitions);
     }
-    TryWriting("output", topics_.output);
-    for (const TopicFacts& counter : topics_.counters) {
+    TryWriting("output", seen_.topics.output);
+    for (const TopicFacts& counter : seen_.topics.counters) {
       if (counter.partitions > 0) TryWriting("counter", counter);
     }
-    if (topics_.divert) TryWriting("divert", *topics_.divert);
+    if (seen_.topics.divert) TryWriting("divert", *seen_.topics.divert);
     LookAtTotals();
     LookAtLog();
   }
@@ -168,10 +174,10 @@ class Checker {
           "");
       return false;
     }
-    topics_ = *std::move(topics);
+    seen_.topics = *std::move(topics);
     LookAtJudged();
-    for (Finding& finding : ApplyTopicRules(options_, topics_)) {
-      if (IsForBeginners(finding) && has_begun_) finding.severity = Severity::kWarning;
+    for (Finding& finding : ApplyTopicRules(options_, seen_.topics)) {
+      if (IsForBeginners(finding) && seen_.has_begun) finding.severity = Severity::kWarning;
       findings_.push_back(std::move(finding));
     }
     return true;
@@ -179,42 +185,45 @@ class Checker {
 
   // The committed offsets of the judging group, and its lag. A later check reports what cannot be asked.
   void LookAtJudged() {
-    if (options_.scope == Scope::kTopic && !topics_.repartition) return;
+    if (options_.scope == Scope::kTopic && !seen_.topics.repartition) return;
     const DaemonOptions stage = options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_;
-    const TopicFacts& judged = topics_.repartition ? *topics_.repartition : topics_.input;
+    const TopicFacts& judged = seen_.topics.repartition ? *seen_.topics.repartition : seen_.topics.input;
     const auto committed = AskCommitted(stage, judged.partitions);
     if (!committed.ok()) return;
-    has_begun_ = HasBegun(*committed);
-    committed_ = *committed;
+    seen_.has_begun = HasBegun(*committed);
+    seen_.committed = *committed;
     std::vector<int64_t> next;
     for (const CommittedOffset& offset : *committed) next.push_back(offset.offset);
     auto lags = AskLag(*brokers_, stage.input, next, clock_.Wall());
     if (!lags.ok()) return;
-    lags_ = *std::move(lags);
-    topics_.lag = *std::max_element(lags_.begin(), lags_.end());
+    seen_.lags = *std::move(lags);
+    seen_.topics.lag = *std::max_element(seen_.lags.begin(), seen_.lags.end());
   }
 
   // Routers have a group of their own, and deduplicators read their topic.
   void LookAtBothStages() {
-    const int32_t input_partitions = topics_.input.partitions;
+    const int32_t input_partitions = seen_.topics.input.partitions;
     const auto routed = AskCommitted(RoutingOptions(options_, options_.input), input_partitions);
-    if (routed.ok()) routed_ = *routed;
-    if (topics_.repartition) {
-      const int32_t partitions = topics_.repartition->partitions;
-      auto lost = routed.ok() ? LostInTopic(options_, *routed, committed_) : std::nullopt;
+    if (routed.ok()) seen_.routed = *routed;
+    if (seen_.topics.repartition) {
+      const int32_t partitions = seen_.topics.repartition->partitions;
+      auto lost = routed.ok() ? LostInTopic(options_, *routed, seen_.committed) : std::nullopt;
       if (lost) findings_.push_back(*std::move(lost));
       LookAtStage(RoutingOptions(options_, options_.input), input_partitions, partitions);
-      LookAtStage(JudgingOptions(options_), partitions, topics_.output.partitions);
-      TryWriting("repartition", *topics_.repartition);
+      LookAtStage(JudgingOptions(options_), partitions, seen_.topics.output.partitions);
+      LookAtRoutedLog(partitions);
+      TryWriting("repartition", *seen_.topics.repartition);
       return;
     }
     const auto may = Patiently(kCheckPatience, [&]() -> absl::StatusOr<bool> {
-      if (absl::Status status = MayCreateRepartitionTopic(options_, *brokers_, topics_.input); !status.ok())
+      if (absl::Status status = MayCreateRepartitionTopic(options_, *brokers_, seen_.topics.input);
+          !status.ok())
         return status;
       return true;
     });
     auto lost = routed.ok() ? LostWithTopic(options_, *routed) : std::nullopt;
-    findings_.push_back(lost ? *std::move(lost) : CreationFinding(options_, topics_.input, may.status()));
+    findings_.push_back(lost ? *std::move(lost)
+                             : CreationFinding(options_, seen_.topics.input, may.status()));
     LookAtStage(RoutingOptions(options_, options_.input), input_partitions, input_partitions);
     LookAtScope(JudgingOptions(options_), input_partitions);
     // The other group's offsets are in a topic that does not exist yet.
@@ -303,21 +312,45 @@ class Checker {
   // Whether totals that the group's commits say of are still there.
   void LookAtTotals() {
     const DaemonOptions stage = options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_;
-    for (size_t i = 0; i < topics_.counters.size(); ++i) {
+    for (size_t i = 0; i < seen_.topics.counters.size(); ++i) {
       const CounterOptions& counter = options_.counters[i];
       if (counter.mode != CounterMode::kTotal) continue;
       std::map<int32_t, int64_t> keys;  // by partition
-      for (size_t partition = 0; partition < committed_.size(); ++partition) {
-        const auto metadata = CommitMetadata::Parse(committed_[partition].metadata);
+      for (size_t partition = 0; partition < seen_.committed.size(); ++partition) {
+        const auto metadata = CommitMetadata::Parse(seen_.committed[partition].metadata);
         const int64_t of_partition = metadata.ok() ? KeysOf(metadata->totals, TotalsFingerprint(counter)) : 0;
         if (of_partition > 0) keys[static_cast<int32_t>(partition)] = of_partition;
       }
-      if (topics_.counters[i].partitions > 0) LeaveEmpty(counter.output, keys);
+      if (seen_.topics.counters[i].partitions > 0) LeaveEmpty(counter.output, keys);
+      if (seen_.topics.counters[i].partitions > 0) LookForOthers(stage, counter, seen_.topics.counters[i]);
       if (keys.empty()) continue;
       const auto& [partition, of_partition] = *keys.begin();
       Add(Severity::kError, "totals", absl::StrCat("counter topic ", counter.output),
-          absl::StrCat("lacks totals in ", keys.size(), " of ", committed_.size(),
+          absl::StrCat("lacks totals in ", keys.size(), " of ", seen_.committed.size(),
                        " partitions: ", LostTotals(stage, counter, partition, of_partition)));
+    }
+  }
+
+  // Whether the topic has totals by another name. Those of a counter that was renamed stay as they were, so
+  // they are among the oldest records.
+  void LookForOthers(const DaemonOptions& stage, const CounterOptions& counter, const TopicFacts& topic) {
+    constexpr int64_t kMostTotals = 20'000;
+    const auto logs = AskLogs(*brokers_, topic.name, topic.partitions);
+    if (!logs.ok()) return AddUnreadable("counter", topic.name, logs.status());
+    std::map<int32_t, OffsetRange> oldest;
+    for (const LogSample::Partition& log : *logs) {
+      oldest[log.partition] = {log.start, std::min(log.end, log.start + kMostTotals / topic.partitions + 1)};
+    }
+    OtherTotals others(stage, counter);
+    const absl::Status read =
+        brokers_->Read(topic.name, oldest, kTotalsTimeout, [&](const InputRecord& record) {
+          const auto total = CounterTotal::Parse(record.key.value_or(""), record.value);
+          if (total.ok()) others.Add(*total, !record.value);
+        });
+    if (!read.ok()) return AddUnreadable("counter", topic.name, read);
+    if (std::string text = others.Text(); !text.empty()) {
+      Add(Severity::kWarning, "totals", absl::StrCat("counter topic ", topic.name), std::move(text),
+          OtherTotals::kRemedy);
     }
   }
 
@@ -334,39 +367,51 @@ class Checker {
     });
   }
 
+  void AddUnreadable(const char* role, const std::string& topic, const absl::Status& why) {
+    const bool denied = absl::IsPermissionDenied(why);
+    Add(denied ? Severity::kError : Severity::kWarning, "read", absl::StrCat(role, " topic ", topic),
+        absl::StrCat("cannot be read: ", why.message()),
+        denied ? absl::StrCat("grant this user Read on topic ", topic) : "check again");
+  }
+
   void LookAtLog() {
-    const std::string where = absl::StrCat("input topic ", options_.input);
     auto sample = Patiently(kCheckPatience, [&] {
-      return SampleLog(options_, *brokers_, topics_.input.partitions, clock_.Wall());
+      return SampleLog(options_, *brokers_, seen_.topics.input.partitions, clock_.Wall());
     });
-    if (!sample.ok()) {
-      const bool denied = absl::IsPermissionDenied(sample.status());
-      Add(denied ? Severity::kError : Severity::kWarning, "read", where,
-          absl::StrCat("cannot be read: ", sample.status().message()),
-          denied ? absl::StrCat("grant this user Read on topic ", options_.input) : "check again");
-      return;
-    }
-    Add(Severity::kOk, "read", where, "may be read");
+    if (!sample.ok()) return AddUnreadable("input", options_.input, sample.status());
+    Add(Severity::kOk, "read", absl::StrCat("input topic ", options_.input), "may be read");
     const absl::Time now = clock_.Wall();
     LookAtOffsets(*sample);
     if (options_.scope == Scope::kPartition) {
-      for (size_t i = 0; i < std::min(lags_.size(), sample->partitions.size()); ++i) {
-        sample->partitions[i].lag = lags_[i];
+      for (size_t i = 0; i < std::min(seen_.lags.size(), sample->partitions.size()); ++i) {
+        sample->partitions[i].lag = seen_.lags[i];
       }
-      absl::c_move(ApplyRestartRules(options_, committed_, now, *sample), std::back_inserter(findings_));
+      absl::c_move(ApplyRestartRules(options_, seen_.committed, now, *sample), std::back_inserter(findings_));
     }
-    rate_ = sample->rate();
-    absl::c_move(ApplyLogRules(options_, topics_.input, *sample, now), std::back_inserter(findings_));
-    if (sample->records > 0 && !topics_.output.config.empty()) {
-      findings_.push_back(ApplySizeRule(topics_.output, *sample));
+    seen_.rate = sample->rate();
+    absl::c_move(ApplyLogRules(options_, seen_.topics.input, *sample, now), std::back_inserter(findings_));
+    if (sample->records > 0 && !seen_.topics.output.config.empty()) {
+      findings_.push_back(ApplySizeRule(seen_.topics.output, *sample));
     }
   }
 
+  // Whether the log of the repartition topic has the offsets of the group that judges it.
+  void LookAtRoutedLog(int32_t partitions) {
+    const DaemonOptions stage = JudgingOptions(options_);
+    const auto brokers = probes_.MakeBrokers(stage, IsolationOf(stage));
+    if (!brokers.ok()) return;
+    auto logs = Patiently(kCheckPatience, [&] { return AskLogs(**brokers, stage.input, partitions); });
+    if (!logs.ok()) return AddUnreadable("repartition", stage.input, logs.status());
+    LogSample sample;
+    sample.partitions = *std::move(logs);
+    absl::c_move(ApplyOffsetRules(stage, seen_.committed, sample), std::back_inserter(findings_));
+  }
+
   // Those of the group that reads the sampled log.
-  void LookAtOffsets(const LogSample& sample) {
+  void LookAtOffsets(LogSample& sample) {
     const bool is_routed = options_.scope == Scope::kTopic;
     const DaemonOptions stage = is_routed ? RoutingOptions(options_, options_.input) : options_;
-    absl::c_move(ApplyOffsetRules(stage, is_routed ? routed_ : committed_, sample),
+    absl::c_move(ApplyOffsetRules(stage, is_routed ? seen_.routed : seen_.committed, sample),
                  std::back_inserter(findings_));
   }
 
@@ -377,12 +422,7 @@ class Checker {
   std::vector<Finding> findings_;
   std::set<std::string> tried_groups_;
   std::unique_ptr<Brokers> brokers_;
-  AllTopics topics_;
-  bool has_begun_ = false;                  // the group that judges
-  std::vector<CommittedOffset> committed_;  // of that group; empty if it is not known
-  std::vector<CommittedOffset> routed_;     // of the routers' group, likewise
-  std::vector<absl::Duration> lags_;  // by partition of the topic that is judged; empty if they are not known
-  double rate_ = 0;                   // records a second in the last hour
+  Seen seen_;
 };
 
 }  // namespace

@@ -60,21 +60,19 @@ Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fin
 }
 
 std::vector<Finding> ApplyOffsetRules(const DaemonOptions& options,
-                                      const std::vector<CommittedOffset>& committed,
-                                      const LogSample& sample) {
+                                      const std::vector<CommittedOffset>& committed, LogSample& sample) {
   std::vector<Finding> findings;
   int without_filter = 0;
   size_t example = 0;
   for (size_t i = 0; i < std::min(committed.size(), sample.partitions.size()); ++i) {
     const int64_t next = committed[i].offset;
     if (next < 0) continue;
-    const LogSample::Partition& log = sample.partitions[i];
+    LogSample::Partition& log = sample.partitions[i];
     const std::string where = absl::StrCat("partition ", options.input, "-", i);
     if (log.start > next) findings.push_back(Unread(options, where, next, log.start));
-    if (log.end < next) {
-      findings.push_back(BeyondTheEnd(options, where, next, log.end));
-      continue;
-    }
+    if (log.end < next) findings.push_back(BeyondTheEnd(options, where, next, log.end));
+    log.is_stopped = log.end < next || (log.start > next && findings.back().severity == Severity::kError);
+    if (log.end < next) continue;
     // Routers remember no ids.
     const bool has_none = absl::IsNotFound(CommitMetadata::Parse(committed[i].metadata).status());
     if (has_none && !options.half.routing && ++without_filter == 1) example = i;

@@ -18,9 +18,9 @@ Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fin
                          const std::vector<CommittedOffset>& committed);
 
 // Where the group would start in the log of its input: what is lost or passes, and what stops a partition, as
-// `lethe run` finds it.
+// `lethe run` finds it. Before ApplyLogRules(): sets which partitions stop.
 std::vector<Finding> ApplyOffsetRules(const DaemonOptions& options,
-                                      const std::vector<CommittedOffset>& committed, const LogSample& sample);
+                                      const std::vector<CommittedOffset>& committed, LogSample& sample);
 
 // Because of a problem whose message ends with the remedy.
 Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem);

@@ -79,18 +79,29 @@ std::string LogSampler::Name(const Place& place) const {
   return absl::StrCat(topic_, "-", place.partition, " offset ", place.offset);
 }
 
+absl::StatusOr<std::vector<LogSample::Partition>> AskLogs(Brokers& brokers, const std::string& topic,
+                                                          int32_t partitions) {
+  std::vector<LogSample::Partition> logs;
+  for (int32_t i = 0; i < partitions; ++i) {
+    const auto bounds = brokers.AskBounds(topic, i);
+    if (!bounds.ok()) return bounds.status();
+    logs.push_back({.partition = i, .start = bounds->begin, .end = bounds->end});
+  }
+  return logs;
+}
+
 absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, Brokers& brokers, int32_t partitions,
                                     absl::Time now) {
+  auto logs = AskLogs(brokers, options.input, partitions);
+  if (!logs.ok()) return logs.status();
   LogSample sample;
+  sample.partitions = *std::move(logs);
   std::vector<LogPlace> starts;
   std::map<int32_t, OffsetRange> newest;
   const int64_t most = std::max<int64_t>(kMostRecords / std::max(partitions, 1), 1);
-  for (int32_t i = 0; i < partitions; ++i) {
-    const auto bounds = brokers.AskBounds(options.input, i);
-    if (!bounds.ok()) return bounds.status();
-    sample.partitions.push_back({.partition = i, .start = bounds->begin, .end = bounds->end});
-    starts.push_back({options.input, i, bounds->begin});
-    newest[i] = {std::max(bounds->begin, bounds->end - most), bounds->end};
+  for (const LogSample::Partition& log : sample.partitions) {
+    starts.push_back({options.input, log.partition, log.start});
+    newest[log.partition] = {std::max(log.start, log.end - most), log.end};
   }
   const auto times = brokers.AskTimes(starts);
   if (!times.ok()) return times.status();

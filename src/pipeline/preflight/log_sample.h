@@ -48,6 +48,7 @@ struct LogSample {
     // The age of the next record to judge; zero if there is none, or the group is not known.
     absl::Duration lag = absl::ZeroDuration();
     bool is_planned = false;  // what a restart reads of it is known from the group's commit
+    bool is_stopped = false;  // the group's commit does not fit the log: lethe does not start it
 
     // `since`: the offset of its first record at or after `now` - kRateOver.
     void SetRate(int64_t since, absl::Time now);
@@ -82,6 +83,10 @@ class LogSampler {
   LogSample& sample_;
   SecretHashMap<Place> seen_;
 };
+
+// Their bounds; by partition, for 0 .. partitions - 1.
+absl::StatusOr<std::vector<LogSample::Partition>> AskLogs(Brokers& brokers, const std::string& topic,
+                                                          int32_t partitions);
 
 // Reads some 20,000 records at most, for twenty seconds at most. PermissionDenied: the user may not read.
 absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, Brokers& brokers, int32_t partitions,
