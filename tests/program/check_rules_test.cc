@@ -605,6 +605,11 @@ TEST(MemoryRule, AddsUpWhatTopicsNeed) {
   const Finding least = ApplyMemoryRule(need, need.least_bytes - 1);
   EXPECT_EQ(least.severity, Severity::kWarning);
   EXPECT_TRUE(absl::StrContains(least.what, "12 partitions need at least")) << least.what;
+  MemoryNeed quiet;
+  quiet.Add(topic, 4, 0);
+  const Finding enough = ApplyMemoryRule(quiet, quiet.least_bytes);
+  EXPECT_EQ(enough.severity, Severity::kOk);
+  EXPECT_FALSE(absl::StrContains(enough.Text(), "0 B")) << enough.Text();
 }
 
 TEST(Findings, FitATerminalAndCommandsStayWhole) {

@@ -84,7 +84,7 @@ class Checker {
     }
     // What one topic needs says little about memory that all of them share.
     std::erase_if(findings_, [](const Finding& each) { return each.check == kMemoryCheck; });
-    if (need.topics > 0) shared_.push_back(ApplyMemoryRule(need, options_.stage.memory_limit_bytes));
+    if (need.partitions > 0) shared_.push_back(ApplyMemoryRule(need, options_.stage.memory_limit_bytes));
     return std::move(*this).All();
   }
 

@@ -65,6 +65,13 @@ Finding ApplyMemoryRule(const MemoryNeed& need, int64_t limit_bytes) {
             absl::StrCat("set memory to ", BytesSetting(std::max(need.least_bytes, need.planned_bytes)),
                          " or more, or run more instances")};
   }
+  if (need.planned_bytes == 0) {
+    return {
+        Severity::kOk, kMemoryCheck, where,
+        absl::StrCat("has memory ", BytesSetting(limit_bytes), ", enough for the smallest filters of its ",
+                     need.partitions, " partitions; too few records come to plan for more"),
+        ""};
+  }
   return LimitFinding(where, need.rate, need.planned_bytes, limit_bytes);
 }
 
