@@ -508,7 +508,7 @@ TEST_F(CheckInMemory, MergedInputsAreCheckedOneByOneAndNeedMemoryOnce) {
   EXPECT_TRUE(absl::StrContains(Fine("memory"), "process of 1 topics has 2.0")) << Fine("memory");
   EXPECT_EQ(shown_.back(), "0/1");
   options_.stage.memory_limit_bytes = LeastMemory(options_, 2) - 1;
-  EXPECT_TRUE(absl::StrContains(CheckAll({options_}), "warning memory: process of 1 topics"));
+  EXPECT_TRUE(absl::StrContains(CheckAll({options_}), ", and its 2 partitions need at least "));
   EXPECT_EQ(Count("transactions"), 1);
 }
 

@@ -392,6 +392,9 @@ TEST(OffsetRules, RecordsThatWereDeletedUnreadAreAnError) {
   };
   EXPECT_EQ(wrong(options), "error unread records;");
   EXPECT_TRUE(sample.partitions[1].is_stopped);
+  LogSample young = sample;
+  young.partitions[1].first_record = absl::Now() - absl::Hours(1);
+  EXPECT_EQ(WrongLog(young), "") << "no restart reads it";
   EXPECT_EQ(wrong(RoutingOptions(options, "in")), "error unread records;");
   options.policies.on_unread_deleted = OnUnreadDeleted::kContinue;
   EXPECT_EQ(wrong(options), "warning unread records;");

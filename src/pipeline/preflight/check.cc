@@ -264,8 +264,7 @@ class Checker {
       return {};
     }
     Finding found = ApplyCommitRules(stage, fingerprint, *committed);
-    const bool is_routing = stage.process.group != options_.process.group;
-    if (found.severity == Severity::kError || is_routing || LookAtScope(stage, partitions)) {
+    if (found.severity == Severity::kError || LookAtScope(stage, partitions)) {
       findings_.push_back(std::move(found));
     }
     return committed->front();
