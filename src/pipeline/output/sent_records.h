@@ -99,8 +99,8 @@ class SentRecords {
     int64_t unanswered_at_end = 0;  // records
     absl::Duration waited;          // while some of them had no answer
   };
-  // Sent, and answered or purged, of a flow since the producer was made. Two flows may share a place: then
-  // both wait for both.
+  // Of a flow, since the producer was made. A record that is given up counts as answered. Two flows may share
+  // a place: then both wait for both.
   struct FlowCount {
     int64_t sent = 0;
     std::atomic<int64_t> answered{0};  // by the client's threads

@@ -35,7 +35,7 @@ class FlowFinder {
       : list_(std::move(list)), flows_(flows), make_routers_(std::move(make_routers)), add_(std::move(add)) {}
 
   // Asks once, for a few milliseconds a topic that has no flow yet, by a client of the group that judges.
-  // Unavailable: no broker answers, or names a topic.
+  // Unavailable: no broker answers, or this user sees no topic.
   absl::Status Look(Brokers& brokers);
   // Whether a topic of the last look may soon be readable without anyone's help, such as one that lethe has
   // just created.
