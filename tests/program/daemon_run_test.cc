@@ -152,6 +152,17 @@ TEST_F(DaemonRunTest, ATopicOfSnapshotsThatCannotBeUsedEndsIt) {
   EXPECT_NE(ended.message().find("snapshots cannot go to topic snapshots: denied"), std::string::npos);
 }
 
+TEST_F(DaemonRunTest, AStopWhileTheTopicOfSnapshotsIsAwayEndsItWell) {
+  options_.process.snapshots.topic = "snapshots";
+  topics_.trouble["snapshots"] = absl::UnavailableError("no leader");
+  int waits = 0;
+  clock_.on_wait = [&] {
+    if (++waits == 3) daemon_->Stop();
+  };
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(waits, 3);
+}
+
 TEST_F(DaemonRunTest, ATopicThatWouldFeedItselfIsRefused) {
   options_.output = "in";
   EXPECT_TRUE(absl::IsInvalidArgument(Run()));

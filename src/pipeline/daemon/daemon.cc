@@ -9,7 +9,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "src/pipeline/clock/patiently.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/inspect_topics.h"
 #include "src/pipeline/preflight/own_topics.h"
@@ -21,7 +20,6 @@ namespace lethe {
 namespace {
 
 constexpr absl::Duration kLookAtLanesEvery = absl::Milliseconds(20);
-constexpr absl::Duration kSnapshotPatience = absl::Seconds(30);
 constexpr absl::Duration kTrimEvery = absl::Seconds(10);
 // New topics join within ten seconds: this, what it takes to inspect them, and a rebalance.
 constexpr absl::Duration kFindEvery = absl::Seconds(3);
@@ -170,8 +168,10 @@ absl::Status Daemon::FindTopics() {
     if (!topics.ok()) return topics.status();
     if (absl::Status added = AddRouter(routing_->options(), *std::move(topics)); !added.ok()) return added;
   }
-  absl::Status made = Await(
-      judging_.options(), [&](Brokers& brokers) { return EnsureTotalsTopics(judging_.options(), brokers); });
+  absl::Status made = Await(judging_.options(), [&](Brokers& brokers) {
+    absl::Status totals = EnsureTotalsTopics(judging_.options(), brokers);
+    return totals.ok() ? EnsureSnapshots(judging_.options(), brokers) : totals;
+  });
   if (!made.ok()) return made;
   auto topics = AwaitInspected(judging_.options());
   if (!topics.ok()) return topics.status();
@@ -204,22 +204,26 @@ absl::Status Daemon::AddRouter(const DaemonOptions& options, Topics topics) {
   return absl::OkStatus();
 }
 
+absl::Status Daemon::EnsureSnapshots(const DaemonOptions& options, Brokers& brokers) {
+  const std::string& topic = options.process.snapshots.topic;
+  if (topic.empty() || snapshot_partitions_) return absl::OkStatus();
+  const auto made = EnsureSnapshotTopic(options, brokers);
+  if (absl::IsUnavailable(made.status())) return made.status();
+  if (!made.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("snapshots cannot go to topic ", topic, ": ", made.status().message(),
+                     absl::IsPermissionDenied(made.status()) ? "; or create it" : "; create it",
+                     ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
+  }
+  snapshot_partitions_ = *made;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<SnapshotStore>> Daemon::OpenSnapshots(const DaemonOptions& options) {
   if (!options.process.snapshots.folder.empty()) return OpenSnapshotFolder(options);
-  const std::string& topic = options.process.snapshots.topic;
-  if (topic.empty()) return nullptr;
+  if (options.process.snapshots.topic.empty()) return nullptr;
   if (absl::Status connected = judging_.Connect(); !connected.ok()) return connected;
-  if (!snapshot_partitions_) {
-    const auto made =
-        Patiently(kSnapshotPatience, [&] { return EnsureSnapshotTopic(options, *judging_.brokers()); });
-    if (!made.ok()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("snapshots cannot go to topic ", topic, ": ", made.status().message(),
-                       absl::IsPermissionDenied(made.status()) ? "; or create it" : "; create it",
-                       ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
-    }
-    snapshot_partitions_ = *made;
-  }
+  if (absl::Status made = EnsureSnapshots(options, *judging_.brokers()); !made.ok()) return made;
   auto log = connector_->OpenSnapshots(options);
   if (!log.ok()) return log.status();
   return MakeSnapshotTopic(options, *std::move(log), *snapshot_partitions_);

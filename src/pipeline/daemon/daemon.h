@@ -83,7 +83,10 @@ class Daemon {
   absl::Status FindTopics();
   // Once all is routed: the ends to which the deduplicators, which have not started, are to read.
   absl::Status InspectRouted();
-  // Null: the options ask for no snapshots. FailedPrecondition, with the remedy: they cannot be used.
+  // The topic of snapshots is there, if the options name one. Unavailable: ask again; FailedPrecondition, with
+  // the remedy: it cannot be used.
+  absl::Status EnsureSnapshots(const DaemonOptions& options, Brokers& brokers);
+  // Null: the options ask for no snapshots. Errors are those of EnsureSnapshots().
   absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshots(const DaemonOptions& options);
   // Adds a flow for a topic that can be read and written; at level debug, it is not logged otherwise.
   absl::Status AddFlow(const DaemonOptions& options, Topics topics, bool is_logged);
@@ -109,7 +112,7 @@ class Daemon {
   StopFlag hurried_;  // Stop() was called
   InstanceLock instance_lock_;
   Lanes judging_;
-  std::optional<int32_t> snapshot_partitions_;       // of the topic of snapshots, since one was opened
+  std::optional<int32_t> snapshot_partitions_;       // of the topic of snapshots, since it was there
   std::unique_ptr<SnapshotThread> snapshot_thread_;  // ends before the flows; null: there are no snapshots
   std::optional<Lanes> routing_;             // before the others, if ids are to be unique in the topic
   std::vector<Lanes*> lanes_ = {&judging_};  // with routing_ if there are any
