@@ -168,6 +168,7 @@ int64_t CompactLines::Restore(const CompactSpan& span, FieldReader* fields) {
 bool CompactLines::MakeRoomFor(int64_t lines, int64_t memory_bytes) {
   const int64_t needed = lines * kCompactLineBytes;
   if (!memory_.GrowOrMove(std::max(needed, memory_bytes))) return false;
+  if (TakesHugePages(needed)) memory_.Prepare(0);
   SetLines(static_cast<uint64_t>(lines));
   return true;
 }

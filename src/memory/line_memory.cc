@@ -165,7 +165,13 @@ bool LineMemory::Move(int64_t most_bytes) {
 void LineMemory::Prepare(int64_t begin) {
   if (bytes_ - begin < kChunkBytes) return StopPreparing();
   ExpectPrepare();
-  if (prefault_ != nullptr) prefault_->Fill(data_ + WholePagesIn(begin), data_ + bytes_);
+  if (prefault_ == nullptr) return;
+  prefault_->Fill(data_ + WholePagesIn(begin), data_ + bytes_);
+  prefault_->Gather(GatheredAt(begin), GatheredAt(bytes_));
+}
+
+char* LineMemory::GatheredAt(int64_t bytes) const {
+  return data_ + std::clamp(2 * (bytes - huge_from_) / kChunkBytes * kChunkBytes, int64_t{0}, huge_from_);
 }
 
 void LineMemory::ExpectPrepare() {

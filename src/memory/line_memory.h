@@ -24,7 +24,8 @@ class LineMemory {
   // Zeroed memory of `bytes`, which may grow up to `most_bytes` as far as the budget has it. The budget
   // outlives it. ResourceExhausted if the budget or the address space has no room for `bytes`.
   // The bytes before `huge_from`, a multiple of kChunkBytes, do not ask for huge pages: memory that grows
-  // by small ones is copied by the system, a huge page at a time, while calls that touch it wait.
+  // by small ones is copied by the system, a huge page at a time, while calls that touch it wait. Prepare()
+  // has that done beyond `huge_from`, two huge pages for each one that comes on top.
   static absl::StatusOr<LineMemory> Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes,
                                            int64_t huge_from = 0);
 
@@ -44,7 +45,8 @@ class LineMemory {
   static constexpr int64_t kFirstRoomBytes = int64_t{4} << 20;
 
   // Begins to make the pages from `begin` (an offset) to the end present, from the last one down, if they are
-  // huge. A background task does it, so that the owner does not wait at the first touch.
+  // huge. A background task does it, so that the owner does not wait at the first touch. `begin` is where the
+  // memory ended before.
   void Prepare(int64_t begin);
   // Starts the background task of Prepare(), which takes as long as a huge page, in a call that has time.
   void ExpectPrepare();
@@ -67,6 +69,8 @@ class LineMemory {
  private:
   LineMemory(MemoryBudget* budget, void* mapping, size_t mapping_bytes, char* data);
   void StopPreparing();
+  // Up to where small pages are gathered when the memory has so many bytes.
+  char* GatheredAt(int64_t bytes) const;
   bool Move(int64_t most_bytes);
 
   MemoryBudget* budget_;

@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "src/memory/background_task.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 namespace lethe {
 
@@ -28,8 +33,9 @@ void Prefault::Fill(char* begin, char* end) {
   }
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    last_ = begin_;  // no more of the range before
-    changed_.wait(lock, [this] { return !is_filling_; });
+    last_ = begin_;  // no more of the ranges before
+    gather_begin_ = gather_end_;
+    changed_.wait(lock, [this] { return !is_busy_; });
     begin_ = begin;
     last_ = end;
     present_from_ = end;
@@ -37,26 +43,37 @@ void Prefault::Fill(char* begin, char* end) {
   changed_.notify_all();
 }
 
+void Prefault::Gather(char* begin, char* end) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    gather_begin_ = begin;
+    gather_end_ = end;
+  }
+  changed_.notify_all();
+}
+
 void Prefault::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || last_ > begin_; });
+    changed_.wait(lock, [this] { return stop_ || last_ > begin_ || gather_end_ > gather_begin_; });
     if (stop_) return;
+    const bool fills = last_ > begin_;
     const uintptr_t into_chunk = (reinterpret_cast<uintptr_t>(last_) - 1) % kChunkBytes + 1;
-    const auto size = std::min(static_cast<size_t>(into_chunk), static_cast<size_t>(last_ - begin_));
-    char* const piece = last_ - size;
-    is_filling_ = true;
+    const auto size = fills ? std::min(static_cast<size_t>(into_chunk), static_cast<size_t>(last_ - begin_))
+                            : static_cast<size_t>(kChunkBytes);
+    char* const piece = fills ? last_ - size : std::exchange(gather_begin_, gather_begin_ + kChunkBytes);
+    is_busy_ = true;
     lock.unlock();
-    // Faults the pages in without writing: the owner may be working in the range.
-    const bool present = madvise(piece, size, MADV_POPULATE_WRITE) == 0;
+    // Faults the pages in without writing: the owner may be working in the range. Pages that stay small are
+    // as true.
+    const bool done = madvise(piece, size, fills ? MADV_POPULATE_WRITE : MADV_COLLAPSE) == 0;
     lock.lock();
-    is_filling_ = false;
-    if (last_ > begin_) {
-      last_ = present ? piece : begin_;
+    is_busy_ = false;
+    if (fills && last_ > begin_) {
+      last_ = done ? piece : begin_;
       present_from_.store(last_, std::memory_order_release);
-    } else {
-      changed_.notify_all();  // Fill() waits
     }
+    changed_.notify_all();  // Fill() may wait
   }
 }
 

@@ -1,4 +1,4 @@
-// Pages that are there before they are touched.
+// Pages that are there before they are touched, and small ones that become huge.
 #ifndef LETHE_SRC_MEMORY_PREFAULT_H_
 #define LETHE_SRC_MEMORY_PREFAULT_H_
 
@@ -19,6 +19,9 @@ namespace lethe {
 // minutes. So somebody else has to wait, and that is the thread. To start one takes as long as a huge page,
 // so it lives as long as this does.
 //
+// Small pages that are there can be gathered into huge ones later. The kernel copies 2 MiB for each, and a
+// thread that touches them meanwhile waits up to half a millisecond.
+//
 // Invariant: the pages from present_from() to the end of the range are present, or cannot be made so before
 // they are touched (old kernels, or no thread). The content is not changed; the range may be read and
 // written meanwhile. Thread safety: none, apart from its own thread.
@@ -31,8 +34,11 @@ class Prefault {
   Prefault& operator=(const Prefault&) = delete;
 
   // Begins with [begin, end), in whole pages, which is mapped for writing until the next Fill has returned;
-  // drops the rest of the range before. Waits for a chunk of that at most.
+  // drops the rest of the ranges before. Waits for a chunk of these at most.
   void Fill(char* begin, char* end);
+  // After that, in the same thread: makes the small pages of [begin, end), in whole chunks, into huge ones,
+  // until the next Fill has returned. Does nothing on Linux before 6.1.
+  void Gather(char* begin, char* end);
 
   const char* present_from() const { return present_from_.load(std::memory_order_acquire); }
 
@@ -45,8 +51,10 @@ class Prefault {
   std::mutex mutex_;
   std::condition_variable changed_;
   char* begin_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  char* last_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the end of the pages still to fill
-  bool is_filling_ ABSL_GUARDED_BY(mutex_) = false;
+  char* last_ ABSL_GUARDED_BY(mutex_) = nullptr;          // the end of the pages still to fill
+  char* gather_begin_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the chunks still to gather
+  char* gather_end_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool is_busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<char*> present_from_ = nullptr;
   std::thread thread_;

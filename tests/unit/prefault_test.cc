@@ -3,7 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -91,6 +94,40 @@ TEST(Prefault, GoesOnWithTheNextRange) {
   // The rest of the former range is left alone once Fill has returned: it may be unmapped.
   prefault.Fill(range.data(), range.data());
   EXPECT_EQ(prefault.present_from(), range.data());
+}
+
+// In KiB, in the mapping of `at`.
+int64_t HugeKiB(const char* at) {
+  std::ifstream maps("/proc/self/smaps");
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    int64_t kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      is_here = begin <= reinterpret_cast<uintptr_t>(at) && reinterpret_cast<uintptr_t>(at) < end;
+    } else if (is_here && std::sscanf(line.c_str(), "AnonHugePages: %ld", &kib) == 1) {
+      return kib;
+    }
+  }
+  return 0;
+}
+
+TEST(Prefault, GathersSmallPages) {
+  Range range(16 * kMiB);
+  char* const data = range.data();
+  madvise(data, 16 * kMiB, MADV_NOHUGEPAGE);
+  for (int64_t at = 0; at < 8 * kMiB; at += 4096) data[at] = static_cast<char>(at / 4096 % 101);
+  EXPECT_EQ(HugeKiB(data), 0);
+  madvise(data, 16 * kMiB, MADV_HUGEPAGE);
+  Prefault prefault;
+  prefault.Fill(data + 8 * kMiB, data + 8 * kMiB);
+  prefault.Gather(data, data + 8 * kMiB);
+  const bool may_gather = madvise(data + 8 * kMiB, 2 * kMiB, 25 /* MADV_COLLAPSE */) == 0;
+  // At work in it at the same time.
+  for (int i = 0; may_gather && HugeKiB(data) < 10 * 1024 && i < 100'000; ++i) ++data[7 * kMiB];
+  data[7 * kMiB] = static_cast<char>(7 * kMiB / 4096 % 101);
+  EXPECT_TRUE(!may_gather || HugeKiB(data) == 10 * 1024);  // not all systems can
+  for (int64_t at = 0; at < 8 * kMiB; at += 4096) ASSERT_EQ(data[at], static_cast<char>(at / 4096 % 101));
 }
 
 }  // namespace
