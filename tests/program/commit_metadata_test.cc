@@ -130,6 +130,7 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
     }
     story.last.time = time();
     story.wall_time = time();
+    story.next_record_time = time();
     for (int64_t counters = below(17); counters > 0; --counters) {
       story.totals.push_back({random(), 1 + below(uint64_t{1} << 62)});
     }
@@ -139,6 +140,9 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
     const auto parsed = CommitMetadata::Parse(text);
     ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.status();
     ExpectSame(*parsed, story);
+    const CommitTimes times = ReadCommitTimes(text);
+    EXPECT_EQ(times.committed, story.committed_time) << text;
+    EXPECT_EQ(times.next_record, story.next_record_time) << text;
   }
 }
 
@@ -210,8 +214,9 @@ TEST(GrowthTest, IsRecentUntilTheHorizonHasGoneByBehindIt) {
 
 TEST(CommitMetadataTest, WhatOthersCommitIsNotFound) {
   for (const char* foreign :
-       {"", "{\"lag\":3}", "lethe", "Lethe/1 o=1", " lethe/1", "\xff\x00", "o=1 n=2 r=3"}) {
+       {"", "{\"lag\":3}", "lethe", "Lethe/1 o=1", " lethe/1", "\xff\x00", "o=1 n=2 ct=3"}) {
     EXPECT_TRUE(absl::IsNotFound(CommitMetadata::Parse(foreign).status())) << foreign;
+    EXPECT_EQ(ReadCommitTimes(foreign).committed, absl::InfinitePast()) << foreign;
   }
 }
 

@@ -45,9 +45,8 @@ SourceState CommittedState(int64_t offset, absl::string_view metadata, int64_t l
   SourceState state;
   state.position = offset;
   state.at_end = offset >= log_end;
-  const auto parsed = CommitMetadata::Parse(metadata);
-  if (!parsed.ok()) return state;
-  for (const absl::Time time : {parsed->committed_time, parsed->next_record_time}) {
+  const CommitTimes times = ReadCommitTimes(metadata);
+  for (const absl::Time time : {times.committed, times.next_record}) {
     if (time <= latest) state.floor = std::max(state.floor, time);
   }
   return state;

@@ -205,6 +205,18 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   return m;
 }
 
+CommitTimes ReadCommitTimes(absl::string_view text) {
+  CommitTimes times;
+  if (!absl::StartsWith(text, "lethe/1 ") && !absl::StartsWith(text, "lethe/2 ")) return times;
+  for (const auto& [name, time] : {std::pair(" ct=", &times.committed), {" nt=", &times.next_record}}) {
+    const size_t at = text.find(name);
+    if (at == text.npos) continue;
+    const absl::string_view rest = text.substr(at + 4);
+    ParseTime(rest.substr(0, rest.find(' ')), time);
+  }
+  return times;
+}
+
 SnapshotId SnapshotId::New(int64_t offset, absl::Time now, uint32_t random) {
   return {offset, static_cast<uint64_t>(absl::ToUnixMillis(now)) << 22 | random >> 10};
 }

@@ -122,6 +122,14 @@ struct CommitMetadata {
   static absl::StatusOr<CommitMetadata> Parse(absl::string_view text);
 };
 
+// Of a commit, for those that read many of them and need no more. The infinite past: it has none, or is not
+// lethe's.
+struct CommitTimes {
+  absl::Time committed = absl::InfinitePast();  // CommitMetadata::committed_time
+  absl::Time next_record = absl::InfinitePast();
+};
+CommitTimes ReadCommitTimes(absl::string_view text);
+
 // The name of a snapshot: the next offset to read, and a unique token: its start in milliseconds (42 bits)
 // and 22 random bits.
 struct SnapshotId {
