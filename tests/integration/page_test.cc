@@ -293,6 +293,29 @@ TEST(TopicsPageTest, ListsTopicsFirstAndThePartitionsOfOneOnAClick) {
       "return [first.slice(0, 2), first.length, found.length, rows().length];"));
   ASSERT_TRUE(many.ok()) << many.status();
   EXPECT_EQ(*many, json::parse(R"([["t170", "t290"], 25, 11, 125])"));
+
+  // A long name and a long problem leave room for their labels and for what is beside them.
+  for (const int width : {1280, 500, 390}) {
+    ASSERT_TRUE(browser.Resize(width, 900).ok());
+    const auto boxes = browser.Run(
+        "const status = structuredClone(lastStatus), name = 'events.of.a.long.name.'.repeat(8);"
+        "const one = {...status.topics.find(topic => topic.phase), input: name, origin: name, phase: "
+        "'failed',"
+        "  problem: 'broken '.repeat(40)};"
+        "status.topics = [one, {...one, input: 'b', origin: 'b'}]; show(status, Date.now());"
+        "const page = document.documentElement;"
+        "return [...document.querySelectorAll('#topic-rows td')].map(cell => {"
+        "  const box = cell.getBoundingClientRect(), inner = cell.firstChild.getBoundingClientRect();"
+        "  return [cell.dataset.label, inner.left - box.left, box.right - inner.right];"
+        "}).concat([['page', 0, page.clientWidth - page.scrollWidth]]);");
+    ASSERT_TRUE(boxes.ok()) << boxes.status();
+    EXPECT_EQ(boxes->size(), 17) << *boxes;
+    for (const json& box : *boxes) {
+      const bool label = width < 1000 && (box.at(0) == "problem" || box.at(0) == "topic");
+      EXPECT_GE(box.at(1).get<double>(), label ? 30 : 0) << width << ": " << box;
+      EXPECT_GE(box.at(2).get<double>(), 0) << width << ": " << box;
+    }
+  }
   EXPECT_EQ(browser.ConsoleProblems().value(), std::vector<std::string>());
   EXPECT_TRUE(daemon.Stop());
 }
