@@ -76,6 +76,10 @@ const BadConfig kBadYaml[] = {
     {"WrongIndent", "input: a\n output: b\n", "2: not YAML: illegal map value", kWhole},
     {"OpenQuote", "group: \"a\nhorizon: 7d\n", "8: a quote is opened, and not closed"},
     {"OpenSingleQuote", "group: 'a\nhorizon: 7d\n", "8: a quote is opened, and not closed"},
+    {"Utf16", std::string("\xff\xfei\0n\0p\0u\0t\0:\0 \0x\0\n\0", 20),
+     "1: not text in UTF-8: it has a zero byte; save it as UTF-8", kWhole},
+    {"ZeroByte", std::string("group: x\n\0", 10),
+     "6: not text in UTF-8: it has a zero byte; save it as UTF-8"},
     {"SecondDocument", "---\nx: 1\n", "5: a second YAML document; a configuration is one"},
     // yaml-cpp finds documents without end behind the comma.
     {"CommaBehindAMap", "{brokers: a}, x\n", "1: a second YAML document; a configuration is one", kWhole},

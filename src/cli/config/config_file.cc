@@ -4,7 +4,9 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -333,6 +335,12 @@ absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path) {
 
 absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text) {
   std::vector<ConfigEntry> entries;
+  // UTF-16 is full of them. yaml-cpp would read it, with the end of the document below as two letters.
+  if (const size_t zero = text.yaml.find('\0'); zero != std::string::npos) {
+    const auto end = text.yaml.begin() + static_cast<std::ptrdiff_t>(zero);
+    return ErrorAt(text.name, 1 + static_cast<int>(std::count(text.yaml.begin(), end, '\n')),
+                   "not text in UTF-8: it has a zero byte; save it as UTF-8");
+  }
   // The end of the document is written out, since yaml-cpp lets the end of the file close an open quote,
   // and all lines behind the quote would be lost in it.
   const std::string yaml = absl::StrCat(text.yaml, "\n...\n");
