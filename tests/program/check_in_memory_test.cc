@@ -172,6 +172,24 @@ TEST_F(CheckInMemory, AllIsWell) {
   EXPECT_EQ(probes_.written, (std::map<std::string, int64_t>{{"out", 1001}})) << "one byte too large";
 }
 
+// After a renamed group, or one whose offsets expired.
+TEST_F(CheckInMemory, AGroupThatBeginsWhereTheOutputHasRecordsIsWarnedOf) {
+  AddTopic("out").ends = {{0, 0}, {1, 5}};
+  const std::string warning =
+      "warning group of in: output topic out has records, and group g has no committed offsets of in: lethe "
+      "would write the whole input to it, perhaps once more: if another group wrote them, or this one's "
+      "offsets expired, correct group, or set the offsets; nothing, if that is meant\n";
+  EXPECT_EQ(Check(), warning);
+  options_.scope = Scope::kTopic;
+  EXPECT_EQ(Check(), warning);
+  options_.scope = Scope::kPartition;
+  options_.start = Start::kLatest;
+  EXPECT_EQ(Check(), "");
+  options_.start = Start::kEarliest;
+  Commit("g", "in", 800, Judged());
+  EXPECT_EQ(Check(), "");
+}
+
 TEST_F(CheckInMemory, WithoutBrokersNothingElseIsAsked) {
   topics_.refusal = absl::PermissionDeniedError("the brokers do not let this user in");
   EXPECT_EQ(Check(),

@@ -119,6 +119,7 @@ class Checker {
     } else {
       LookAtStage(options_, seen_.topics.input.partitions, seen_.topics.output.partitions);
     }
+    LookAtOutput();
     TryWriting("output", seen_.topics.output);
     for (const TopicFacts& counter : seen_.topics.counters) {
       if (counter.partitions > 0) TryWriting("counter", counter);
@@ -198,6 +199,17 @@ class Checker {
     if (!lags.ok()) return;
     seen_.lags = *std::move(lags);
     seen_.topics.lag = *std::max_element(seen_.lags.begin(), seen_.lags.end());
+  }
+
+  // Whether a group that begins finds another one's records there.
+  void LookAtOutput() {
+    const bool is_known =
+        !seen_.committed.empty() || (options_.scope == Scope::kTopic && !seen_.topics.repartition);
+    if (!is_known || seen_.has_begun || options_.start != Start::kEarliest) return;
+    const auto logs = AskLogs(*brokers_, seen_.topics.output.name, seen_.topics.output.partitions);
+    if (logs.ok() && absl::c_any_of(*logs, [](const auto& log) { return log.start < log.end; })) {
+      findings_.push_back(WrittenBefore(options_));
+    }
   }
 
   // Routers have a group of their own, and deduplicators read their topic.

@@ -47,6 +47,14 @@ Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem) {
           absl::StrCat("cannot go on: ", problem.message()), ""};
 }
 
+Finding WrittenBefore(const DaemonOptions& options) {
+  return {Finding::Severity::kWarning, "group", absl::StrCat("output topic ", options.output),
+          absl::StrCat("has records, and group ", options.process.group, " has no committed offsets of ",
+                       options.input, ": lethe would write the whole input to it, perhaps once more"),
+          "if another group wrote them, or this one's offsets expired, correct group, or set the offsets; "
+          "nothing, if that is meant"};
+}
+
 Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fingerprint,
                          const std::vector<CommittedOffset>& committed) {
   for (size_t i = 0; i < committed.size(); ++i) {

@@ -22,6 +22,9 @@ Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fin
 std::vector<Finding> ApplyOffsetRules(const DaemonOptions& options,
                                       const std::vector<CommittedOffset>& committed, LogSample& sample);
 
+// If the group begins at the start of its input, the output has what another group wrote.
+Finding WrittenBefore(const DaemonOptions& options);
+
 // Because of a problem whose message ends with the remedy.
 Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem);
 
