@@ -83,8 +83,8 @@ class Daemon {
   absl::Status FindTopics();
   // Once all is routed: the ends to which the deduplicators, which have not started, are to read.
   absl::Status InspectRouted();
-  // The topic of snapshots is there, if the options name one. Unavailable: ask again; FailedPrecondition, with
-  // the remedy: it cannot be used.
+  // The topic of snapshots is there, if the options name one. Unavailable: ask again; FailedPrecondition,
+  // with the remedy: it cannot be used.
   absl::Status EnsureSnapshots(const DaemonOptions& options, Brokers& brokers);
   // Null: the options ask for no snapshots. Errors are those of EnsureSnapshots().
   absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshots(const DaemonOptions& options);
