@@ -38,6 +38,17 @@ std::string LastName(const IdSpec& id) {
   return absl::AsciiStrToLower(name.substr(name.find_last_of("/.:") + 1));
 }
 
+// One field that is a time by its name: events of one moment would share the id, however few the survey met.
+bool IsTime(const IdSpec& id) {
+  if (id.fields.size() != 1) return false;
+  const std::string name = LastName(id);
+  if (name == "ts" || name == "date") return true;
+  for (const char* end : {"time", "timestamp", "_ts", "_at"}) {
+    if (absl::EndsWith(name, end)) return true;
+  }
+  return absl::EndsWith(id.fields[0].name, "At");
+}
+
 // 0 for a usual name of an id, more for others.
 int Unlikeliness(const IdSpec& id) {
   const std::string name = LastName(id);
@@ -61,7 +72,7 @@ IdQuality QualityOf(const IdSpec& id, const IdEvidence& evidence) {
       changed <= kGoodChanged) {
     return IdQuality::kDoubtful;
   }
-  if (present >= kGoodPresent && changed <= kGoodChanged) return IdQuality::kGood;
+  if (present >= kGoodPresent && changed <= kGoodChanged && !IsTime(id)) return IdQuality::kGood;
   if (present >= kDoubtfulPresent && changed <= kDoubtfulChanged) return IdQuality::kDoubtful;
   return IdQuality::kPoor;
 }
@@ -91,6 +102,7 @@ IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence,
                            " of the records are equal to another: new at each sending?")};
     }
   }
+  if (IsTime(id)) return {quality, "a time by its name: takes events of the same moment for one"};
   if (evidence.copies == 0) return {quality, absl::StrCat(presence, ", and never twice the same")};
   return {quality,
           absl::StrCat(presence, evidence.changed == 0 ? "; copies are equal byte for byte"

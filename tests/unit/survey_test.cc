@@ -185,6 +185,25 @@ TEST_F(SurveyTest, JoinsTwoWhereNoSingleOneWillDo) {
   EXPECT_EQ(best.figures.copies.value, copies);
 }
 
+// No two events of the survey share the moment, and others may.
+TEST_F(SurveyTest, ATimeIsADoubtfulId) {
+  LookForId();
+  WithRetries(2000, [&](int i) {
+    Add("k", absl::StrFormat(R"({"createdAt":%d,"user":"u%d","time":%d})", 1000 + i, i % 300, 5000 + i));
+  });
+  const SurveyReport report = survey_->Report();
+  EXPECT_EQ(report.candidates[0].id.fields.size(), 2u) << report.candidates[0].id.ToString();
+  int times = 0;
+  for (const IdCandidate& candidate : report.candidates) {
+    const std::string id = candidate.id.ToString();
+    if (id != "json:/createdAt" && id != "json:/time") continue;
+    ++times;
+    EXPECT_EQ(candidate.quality, IdQuality::kDoubtful) << id << ": " << candidate.remark;
+    EXPECT_EQ(candidate.remark, "a time by its name: takes events of the same moment for one") << id;
+  }
+  EXPECT_EQ(times, 2);
+}
+
 TEST_F(SurveyTest, FallsBackOnTheWholeValue) {
   LookForId();
   WithRetries(10000, [&](int i) { Add(std::nullopt, absl::StrCat("line ", i)); });
