@@ -295,7 +295,7 @@ TEST(TopicsPageTest, ListsTopicsFirstAndThePartitionsOfOneOnAClick) {
   EXPECT_EQ(*many, json::parse(R"([["t170", "t290"], 25, 11, 125])"));
 
   // A long name and a long problem leave room for their labels and for what is beside them.
-  for (const int width : {1280, 500, 390}) {
+  for (const int width : {1280, 1030, 500, 320}) {
     ASSERT_TRUE(browser.Resize(width, 900).ok());
     const auto boxes = browser.Run(
         "const status = structuredClone(lastStatus), name = 'events.of.a.long.name.'.repeat(8);"
