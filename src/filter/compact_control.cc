@@ -26,13 +26,16 @@ constexpr double kLimitLoad = 0.9;
 
 // The most work of one call: some microseconds.
 constexpr int kSplitsPerCall = 8;
+// Splits that are counted together; tables of few lines would grow by too much.
+constexpr int kSplitsAtOnce = 4;
+constexpr int64_t kFewLines = 1024;
 constexpr int64_t kMergesPerCall = 144;
 constexpr int kMergeWorkPerCall = 120;
 constexpr int64_t kGiveBackPerCall = int64_t{32} << 10;
 
 // Lines that are not yet split in this round fill up first. While there are more ids than there were, one
 // insert in so many may find both of its lines full before the table grows at a lower load.
-constexpr int64_t kInsertsPerOverflow = 16;
+constexpr int64_t kInsertsPerOverflow = 32;
 constexpr int64_t kPressureToGrow = 16 * kInsertsPerOverflow;
 
 // A table that has grown goes back to settled formats once these take so much of the target, which is what a
@@ -45,8 +48,8 @@ constexpr double kSettledShare = 0.93;
 constexpr double kGrowthTarget = 0.9;
 constexpr double kMostGrowthShare = 0.9;
 constexpr double kGrowthShare = 1.1;
-// A table that will grow by so many doublings is not settled.
-constexpr double kFewDoublings = 0.15;
+// A table that will have more than so many times its ids is not settled.
+constexpr double kLittleGrowth = 1.11;
 constexpr double kLimitShare = 0.95;
 constexpr int64_t kInsertsPerSweptLine = 2;
 constexpr int64_t kLinesSweptAtLimit = 32;
@@ -179,8 +182,8 @@ void CompactControl::NoteDue() {
 }
 
 void CompactControl::Grow() {
-  for (int i = 0; i < kSplitsPerCall && epochs_.ids() > grow_over_ids_; ++i) {
-    if (Split()) continue;
+  for (int i = 0; i < kSplitsPerCall && epochs_.ids() > grow_over_ids_; i += kSplitsAtOnce) {
+    if (Split(table_->lines() < kFewLines ? 1 : kSplitsAtOnce)) continue;
     // Another filter may give memory back: ask again when a small part more is filled.
     grow_over_ids_ = epochs_.ids() + table_->slots() / 256;
     return;
@@ -189,7 +192,7 @@ void CompactControl::Grow() {
 
 void CompactControl::MakeRoom() {
   while (epochs_.ids() >= limit_ids_) {
-    if (!Split() && !SweepAtLimit()) ForgetAtLimit();
+    if (!Split(1) && !SweepAtLimit()) ForgetAtLimit();
   }
 }
 
@@ -218,20 +221,20 @@ int CompactControl::SettledSlots(bool split) const {
   return table_->formats().settled_slots[static_cast<size_t>(table_->level()) + (split ? 1 : 0)];
 }
 
-double CompactControl::DoublingsToCome() const {
+double CompactControl::GrowthToCome() const {
   const CompactSpan& span = epochs_.span();
   const int64_t since = std::max(span.oldest, span.newest - 1);
   int64_t ids = 0;
   for (int64_t number = since; number <= span.newest; ++number) ids += epochs_[number].ids;
-  if (ids == 0) return 0;
+  if (ids == 0) return 1;
   const auto slices = static_cast<double>(std::max<int64_t>(1, epochs_.now_ms() - epochs_[since].first_ms)) /
                       static_cast<double>(epochs_.slice_ms());
   const double to_come = static_cast<double>(ids) / slices * (CompactEpochs::kInHorizon + 1);
-  return std::log2(std::max(1.0, to_come / static_cast<double>(epochs_.ids())));
+  return std::max(1.0, to_come / static_cast<double>(epochs_.ids()));
 }
 
 void CompactControl::SweepIfSettled() {
-  if (table_->IsSweeping() || DoublingsToCome() > kFewDoublings) return;
+  if (table_->IsSweeping() || GrowthToCome() > kLittleGrowth) return;
   const int slots = SettledSlots(false);
   const int split_slots = SettledSlots(true);
   // At least the rate then, which is at most twice this: each epoch has its own or that of the formats.
@@ -265,13 +268,13 @@ int CompactControl::SlotsToGrow() const {
                             .split = 0,
                             .slots = table_->slots_of(/*split=*/false)};
   const int most = table_->formats().settled_slots[static_cast<size_t>(load.level) + 1];
-  const double share = std::min(kMostGrowthShare, kGrowthShare / (1 + DoublingsToCome()));
+  const double share = std::min(kMostGrowthShare, kGrowthShare / (1 + std::log2(GrowthToCome())));
   return CompactSlotsFor(table_->formats(), load, kGrowthTarget * target_fpp_, share, most);
 }
 
-bool CompactControl::Split() {
+bool CompactControl::Split(int most) {
   const int64_t bytes = table_->memory_bytes();
-  if (!table_->Split(epochs_.span(), table_->BeginsDoubling() ? SlotsToGrow() : 0)) {
+  if (table_->Split(epochs_.span(), table_->BeginsDoubling() ? SlotsToGrow() : 0, most) == 0) {
     most_ids_in_epoch_ = EpochIdsAtLimit();
     if (!steps_.IsLast(AdaptationStep::Kind::kUnfoldRefused)) {
       Record(AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow);
@@ -286,7 +289,7 @@ bool CompactControl::Split() {
 void CompactControl::DrainStash() {
   table_->DrainStash(epochs_.span());
   for (int i = 0; i < table_->stashed() / 4 && i < kSplitsPerCall; ++i) {
-    if (Split()) continue;
+    if (Split(1)) continue;
     if (table_->stashed() > kMostStashedAtLimit && epochs_.live() > 1 && !SweepAtLimit()) ForgetAtLimit();
     return;
   }
@@ -318,10 +321,9 @@ void CompactControl::NotePressure() {
   pressure_ = std::max<int64_t>(pressure_ - (inserts_ - overflow_at_), 0) + kInsertsPerOverflow;
   pressure_ = std::min(pressure_, 2 * kPressureToGrow);
   overflow_at_ = inserts_;
-  if (pressure_ <= kPressureToGrow || epochs_.ids() <= peak_ids_ || DoublingsToCome() <= kFewDoublings)
-    return;
+  if (pressure_ <= kPressureToGrow || epochs_.ids() <= peak_ids_ || GrowthToCome() <= kLittleGrowth) return;
   no_shrink_before_ = epochs_.begun() + 2;
-  if (Split()) Split();
+  Split(2);
 }
 
 void CompactControl::ForgetAtLimit() {

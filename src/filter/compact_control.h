@@ -72,15 +72,16 @@ class CompactControl : public EngineFilter {
   // At most the rate of all ids then: each entry loses what the formats do, though some lost it before.
   double MostFppWith(int slots, int split_slots) const;
   int SettledSlots(bool split) const;
-  // If ids keep coming as since the beginning of the last epoch but one: how many times the table will
-  // double.
-  double DoublingsToCome() const;
+  // If ids keep coming as since the beginning of the last epoch but one: how many times the present ids the
+  // table will hold, at least 1.
+  double GrowthToCome() const;
   void SweepIfSettled();
   // Where the table cannot grow, what was kept for growth makes room, as far as the target allows.
   bool SweepAtLimit();
   // The slots of lines that are split from now on.
   int SlotsToGrow() const;
-  bool Split();
+  // By up to so many lines. False if it did not grow.
+  bool Split(int most);
   // As long as ids are stashed, the table grows at any load.
   void DrainStash();
   void Shrink(int64_t lines_due);

@@ -42,13 +42,11 @@ struct CompactSpan {
   int64_t newest = 0;
 };
 
-// A fingerprint outside of a line: its tag, and the lowest `known` bits of an address. Without initializers:
-// to zero a line's worth of them would take a fifth of a split.
+// A fingerprint outside of a line: its tag, and the lowest `known` bits of an address.
 struct CompactEntry {
   uint64_t address;
   int64_t epoch;
   uint8_t known;
-  bool from_last;  // while two lines are merged: it was in the last line
   uint16_t tag;
 };
 
@@ -238,13 +236,14 @@ struct CompactLine {
   // The contents of a slot, except its epoch.
   static CompactEntry EntryAt(const uint8_t* line, const CompactFormat& format, int level, uint64_t index,
                               int slot) {
-    const uint64_t field = GetField(line, format, slot);
+    return EntryOf(GetField(line, format, slot), GetTag(line, slot), level, index);
+  }
+  static CompactEntry EntryOf(uint64_t field, Tag tag, int level, uint64_t index) {
     const int valid = 63 - __builtin_clzll(field);
     return {.address = index | (field ^ uint64_t{1} << valid) << level,
             .epoch = 0,
             .known = static_cast<uint8_t>(level + valid),
-            .from_last = false,
-            .tag = GetTag(line, slot)};
+            .tag = tag};
   }
   // The same for an entry of a line whose meta is renewed; `one` is its bit in the mask.
   static int64_t EpochOf(const CompactSpan& span, int entry, uint64_t one) {
@@ -303,51 +302,59 @@ struct CompactLine {
     SetField(line, format, slot, FieldOf(format, level, entry.address, entry.known));
   }
 
-  // Writes the live entries of line `index` to `entries`, which has room for kMostSlots, in the order of
-  // their epochs. Returns how many.
-  [[gnu::always_inline]] static int Unpack(const uint8_t* line, const CompactFormat& format, int level,
-                                           uint64_t index, const CompactSpan& span, CompactEntry* entries) {
-    const CompactMeta meta = MetaOf(line);
-    const int all = __builtin_popcountll(meta.mask);
-    const int dead = EntriesBefore(meta.mask, DeadEpochs(meta.stamp, span));
-    const int64_t first_epoch =
-        span.newest - static_cast<int64_t>(StampOf(span.newest - meta.stamp)) - kEpochsBefore;
+  // Live entries in the order of their epochs, for two lines at most. Without initializers: to zero them
+  // would take a good part of a split.
+  struct Entries {
+    int count;
+    uint64_t fields[2 * kMostSlots];
+    uint8_t epochs[2 * kMostSlots];  // the zeros below, in a mask that is renewed
+    Tag tags[2 * kMostSlots];
+
+    static int64_t EpochIn(const CompactSpan& span, int zeros) { return span.newest - kEpochsBefore + zeros; }
+    int64_t EpochOf(const CompactSpan& span, int entry) const { return EpochIn(span, epochs[entry]); }
+  };
+
+  [[gnu::always_inline]] static void Read(const uint8_t* line, const CompactFormat& format,
+                                          const CompactSpan& span, Entries* entries) {
+    CompactMeta meta = MetaOf(line);
+    Renew(format, span, &meta);
+    entries->count = __builtin_popcountll(meta.mask);
     uint64_t rest = meta.mask;
     int slot = static_cast<int>(meta.head);
-    int count = 0;
-    for (int i = 0; i < all; ++i, rest &= rest - 1) {
-      if (i >= dead) {
-        entries[count] = EntryAt(line, format, level, index, slot);
-        entries[count++].epoch = first_epoch + __builtin_ctzll(rest) - i;
-      }
+    for (int i = 0; i < entries->count; ++i, rest &= rest - 1) {
+      entries->fields[i] = GetField(line, format, slot);
+      entries->epochs[i] = static_cast<uint8_t>(__builtin_ctzll(rest) - i);
+      entries->tags[i] = GetTag(line, slot);
       if (++slot == format.slots) slot = 0;
     }
-    return count;
   }
 
-  // Makes a line of `count` entries in the order of their epochs, all live. It only writes: a load of what
-  // was written a moment ago in other pieces would wait.
-  [[gnu::always_inline]] static void Pack(uint8_t* line, const CompactFormat& format, int level,
-                                          const CompactSpan& span, const CompactEntry* entries, int count) {
+  // Makes a line of those entries that `chosen` has a bit for. Their fields, without so many `more` low bits,
+  // are as wide as the line's, or narrower. It only writes: a load of what was written a moment ago in other
+  // pieces would wait.
+  [[gnu::always_inline]] static void Write(uint8_t* line, const CompactFormat& format,
+                                           const CompactSpan& span, const Entries& entries, uint64_t chosen,
+                                           int more) {
     std::memset(line, 0, kCompactLineBytes);
-    const int64_t first_epoch = span.newest - kEpochsBefore;
     uint64_t mask = 0;
     uint8_t* at = line + format.first_field / 8;
     uint64_t fields = 0;  // what is not yet in whole bytes before `at`
     int bits = 0;         // of it
-    for (int i = 0; i < count; ++i) {
-      SetTag(line, i, static_cast<Tag>(entries[i].tag));
-      fields |= FieldOf(format, level, entries[i].address, entries[i].known) << bits;
+    int slot = 0;
+    for (; chosen != 0; chosen &= chosen - 1, ++slot) {
+      const int i = __builtin_ctzll(chosen);
+      SetTag(line, slot, entries.tags[i]);
+      fields |= entries.fields[i] >> more << bits;
       Store(at, fields);
       bits += format.field_bits;
       at += bits / 8;
       const int half_shift = bits / 8 * 4;  // a shift by 64 is none
       fields = fields >> half_shift >> half_shift;
       bits %= 8;
-      mask |= uint64_t{1} << (entries[i].epoch - first_epoch + i);
+      mask |= uint64_t{1} << (entries.epochs[i] + slot);
     }
     // A load of the last word, which few lines have a field in, would wait for the stores.
-    const bool is_in_word = format.first_field + count * format.field_bits > 8 * 56;
+    const bool is_in_word = format.first_field + slot * format.field_bits > 8 * 56;
     SetMeta(line, __builtin_expect(is_in_word, 0) ? MetaWord(line) : 0,
             {.mask = mask, .stamp = StampOf(span.newest), .head = 0});
   }

@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kAhead = LineMemory::kChunkBytes / 4;
 // Kept above that before memory is given back: a 32nd, so that a table at rest neither grows nor shrinks.
 constexpr int64_t kKeptPart = 32;
+constexpr uint64_t kLinesInPage = 64;
 
 // So that the first huge page is filled ahead, too.
 bool TakesHugePages(int64_t needed) { return needed + needed / 64 + kAhead >= kCompactHugeFrom; }
@@ -30,15 +31,18 @@ CompactLines::CompactLines(const CompactFormats& formats, LineMemory memory)
   const int slots = formats_.settled_slots[kCompactLeastLevel];
   slots_of_ = {{{slots, slots}, {slots, slots}}};
   SetLines(uint64_t{1} << kCompactLeastLevel);
+  SetFormats();
 }
 
 void CompactLines::Resize(uint64_t lines) {
   const int level = 63 - std::countl_zero(lines);
+  const int before = level_;
   for (auto& slots : slots_of_) {
     if (level > level_) slots[0] = slots[1];
     if (level < level_) slots = {formats_.settled_slots[static_cast<size_t>(level)], slots[0]};
   }
   SetLines(lines);
+  if (level != before) SetFormats();
   if (swept_lines_ >= lines_) EndSweep();
 }
 
@@ -47,21 +51,30 @@ void CompactLines::SetLines(uint64_t lines) {
   level_ = 63 - std::countl_zero(lines);
   low_mask_ = (uint64_t{1} << level_) - 1;
   split_ = lines - (low_mask_ + 1);
-  const int64_t needed = static_cast<int64_t>(lines) * kCompactLineBytes;
+  const uint64_t pages = (lines + kLinesInPage - 1) / kLinesInPage;
+  if (pages == keep_pages_) return;
+  keep_pages_ = pages;
+  const int64_t needed = static_cast<int64_t>(pages * kLinesInPage) * kCompactLineBytes;
   // Nothing below the smallest table would make it grow and shrink in turn.
   const bool is_least = lines <= uint64_t{1} << kCompactLeastLevel;
   const int64_t kept = is_least ? 0 : std::max(LineMemory::WholePagesFor(1), needed / kKeptPart);
   keep_bytes_ = BytesToTake(needed) + kept;
+}
+
+void CompactLines::SetFormats() {
   for (size_t region = 0; region < regions_.size(); ++region) {
     const int slots = slots_of_[region / 2][region % 2];
     const int level = level_ + static_cast<int>(region % 2);
-    if (regions_[region].slots == slots && rate_level_ == level_) continue;
     regions_[region] = formats_.Of(slots, level);
     regions_[region].weight = static_cast<uint8_t>(2 * slots + static_cast<int>(region % 2));
     rates_[region] = formats_.RateOf(slots, level);
   }
-  rate_level_ = level_;
   CountSlots();
+}
+
+void CompactLines::SetSplitSlots(int slots) {
+  for (auto& slots_of : slots_of_) slots_of[1] = slots;
+  SetFormats();
 }
 
 void CompactLines::CountSlots() {
@@ -86,7 +99,7 @@ bool CompactLines::BeginSweep(int slots, int split_slots) {
   if (slots == present && split_slots == split_present) return false;
   slots_of_[1] = {slots, split_slots};
   sweeping_ = true;
-  SetLines(lines_);
+  SetFormats();
   return true;
 }
 
@@ -94,7 +107,7 @@ void CompactLines::EndSweep() {
   if (sweeping_) slots_of_[0] = slots_of_[1];
   sweeping_ = false;
   swept_lines_ = 0;
-  SetLines(lines_);
+  SetFormats();
 }
 
 bool CompactLines::HasMemoryFor(int64_t needed) {
@@ -170,6 +183,7 @@ bool CompactLines::MakeRoomFor(int64_t lines, int64_t memory_bytes) {
   if (!memory_.GrowOrMove(std::max(needed, memory_bytes))) return false;
   if (TakesHugePages(needed)) memory_.Prepare(0);
   SetLines(static_cast<uint64_t>(lines));
+  SetFormats();
   return true;
 }
 

@@ -32,10 +32,10 @@ class CompactLines {
   // stashed more than 9.
   static constexpr int kMostStashed = 32;
 
-  // Makes the table larger by a line. False if it has no memory for it (or, as good as never, if a line's
-  // entries have no place). The first line of a doubling decides for all of it how many slots each of the two
-  // has that a line becomes.
-  virtual bool Split(const CompactSpan& span, int slots) = 0;
+  // Makes the table larger by up to `most` lines, but not beyond a doubling. Returns how many; 0 if it has no
+  // memory (or, as good as never, if a line's entries have no place). The first line of a doubling decides
+  // for all of it how many slots each of the two has that a line becomes.
+  virtual int Split(const CompactSpan& span, int slots, int most) = 0;
   bool BeginsDoubling() const { return split_ == 0; }
   // Makes it smaller by a line. Returns a measure of the work done, or 0 if the lines have no room for the
   // entries now.
@@ -122,9 +122,11 @@ class CompactLines {
     if (const std::shared_ptr<CompactCopy> copy = copy_.lock()) copy->Keep(index, LineAt(index));
   }
 
-  // From one line more or less than now.
+  // From one line more or less than now. CountSlots() comes after it, before anything else is asked.
   void Resize(uint64_t lines);
   void EndSweep();
+  // Before the first line of a doubling.
+  void SetSplitSlots(int slots);
   void CountSlots();
   [[gnu::noinline]] bool HasMemoryFor(int64_t needed);
 
@@ -137,13 +139,13 @@ class CompactLines {
   int64_t slots_ = 0;
   double entry_rate_ = 0;
   int64_t keep_bytes_ = 0;
+  uint64_t keep_pages_ = 0;  // of lines, for which that is
   uint64_t swept_ = 0;
   // Lines below swept_lines_ have the slots of the second pair, the others of the first; of a pair, split
   // lines have the second. If no line is split, that is not used.
   std::array<std::array<int, 2>, 2> slots_of_ = {};
   std::array<CompactFormat, 4> regions_ = {};
   std::array<double, 4> rates_ = {};
-  int rate_level_ = -1;  // for which the two above are
   bool sweeping_ = false;
   uint64_t swept_lines_ = 0;
   int next_stashed_ = 0;
@@ -154,6 +156,7 @@ class CompactLines {
 
  private:
   void SetLines(uint64_t lines);
+  void SetFormats();
   template <typename Self, typename Fields>
   static void TransferFields(Self& self, int64_t& lines, const CompactSpan& span, Fields& fields);
 };

@@ -73,7 +73,7 @@ class CompactTable final : public CompactLines {
   enum class Renewal : uint8_t { kIsNewest, kMoved, kNone };
   [[gnu::noinline]] Renewal Renew(IdHash id, const CompactSpan& span, int64_t* epoch);
 
-  bool Split(const CompactSpan& span, int slots) override;
+  int Split(const CompactSpan& span, int slots, int most) override;
   int Merge(const CompactSpan& span) override;
   void DrainStash(const CompactSpan& span) override;
   void Sweep(const CompactSpan& span, int64_t lines) override;
@@ -85,6 +85,8 @@ class CompactTable final : public CompactLines {
   }
 
  private:
+  using Entries = typename Line::Entries;
+
   // Odd, so that an id's two lines differ.
   static uint64_t Turn(uint64_t tag) {
     const uint64_t product = (tag + 1) * 0x9E3779B97F4A7C15ULL;
@@ -96,18 +98,18 @@ class CompactTable final : public CompactLines {
     return {.line = LineAt(index), .format = &FormatOf(index), .address_bits = address >> LevelOf(address)};
   }
   // These five are compiled once for all that call them.
-  [[gnu::noinline]] int UnpackAt(uint64_t index, const CompactSpan& span, CompactEntry* entries) const;
-  [[gnu::noinline]] void PackAt(uint64_t index, const CompactSpan& span, const CompactEntry* entries,
-                                int count);
+  [[gnu::noinline]] void ReadAt(uint64_t index, const CompactSpan& span, Entries* entries) const;
+  [[gnu::noinline]] void WriteAt(uint64_t index, const CompactSpan& span, const Entries& entries,
+                                 uint64_t chosen, int more);
   [[gnu::noinline]] void InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
   template <bool kSplitLines>
   [[gnu::noinline]] bool MoveSomeTo(uint64_t index, const CompactSpan& span);
   [[gnu::noinline]] int FindStashed(IdHash id, const CompactSpan& span) const;
 
-  // Before a line takes entries of other lines, or of its own in another format.
-  void NoteRises(const CompactEntry* entries, int count, uint64_t index) {
-    for (int i = 0; i < count; ++i) NoteRise(entries[i], index);
-  }
+  static uint64_t AllOf(const Entries& entries) { return (uint64_t{1} << entries.count) - 1; }
+  // Before chosen entries are written to a line: those that have more known bits than it holds lose some.
+  void Narrow(uint64_t index, const CompactSpan& span, uint64_t chosen, int more, Entries* entries);
+  // The same for an entry of another line.
   void NoteRise(const CompactEntry& entry, uint64_t index) {
     const int level = LevelOf(index);
     const int kept = level + std::clamp(entry.known - level, 0, FormatOf(index).known_bits());
@@ -119,8 +121,9 @@ class CompactTable final : public CompactLines {
   }
 
   bool IsSound(uint64_t index) const;
-  int MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span, CompactEntry* merged) const;
-  int MoveAway(CompactEntry* entries, int count, int wanted, const CompactSpan& span, int* moved);
+  bool Divide(uint64_t from, const CompactSpan& span, Entries* entries, uint64_t chosen[2]);
+  uint64_t ReadBoth(uint64_t last, uint64_t into, const CompactSpan& span, Entries* merged) const;
+  int MoveAway(uint64_t from, const CompactSpan& span, int wanted, const Entries& entries, uint64_t* chosen);
   bool ToOtherLine(CompactEntry* entry, uint64_t* index) const;
   void MoveTo(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
   bool MakeRoomIn(uint64_t index, const CompactSpan& span);

@@ -15,96 +15,130 @@
 namespace lethe {
 
 template <typename Tag, typename Processor>
-int CompactTable<Tag, Processor>::UnpackAt(uint64_t index, const CompactSpan& span,
-                                           CompactEntry* entries) const {
-  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->int {
-    return Line::Unpack(LineAt(index), FormatOf(index), LevelOf(index), index, span, entries);
+void CompactTable<Tag, Processor>::ReadAt(uint64_t index, const CompactSpan& span, Entries* entries) const {
+  Processor::RunWhole([&, this ]() __attribute__((always_inline))->void {
+    Line::Read(LineAt(index), FormatOf(index), span, entries);
   });
 }
 
 template <typename Tag, typename Processor>
-void CompactTable<Tag, Processor>::PackAt(uint64_t index, const CompactSpan& span,
-                                          const CompactEntry* entries, int count) {
+void CompactTable<Tag, Processor>::WriteAt(uint64_t index, const CompactSpan& span, const Entries& entries,
+                                           uint64_t chosen, int more) {
   Processor::RunWhole([&, this ]() __attribute__((always_inline))->void {
-    Line::Pack(LineAt(index), FormatOf(index), LevelOf(index), span, entries, count);
+    Line::Write(LineAt(index), FormatOf(index), span, entries, chosen, more);
   });
+}
+
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::Narrow(uint64_t index, const CompactSpan& span, uint64_t chosen, int more,
+                                          Entries* entries) {
+  const int level = LevelOf(index);
+  const uint64_t field_mask = FormatOf(index).field_mask;
+  const int most = level + FormatOf(index).known_bits();
+  for (; chosen != 0; chosen &= chosen - 1) {
+    const int i = __builtin_ctzll(chosen);
+    const uint64_t field = entries->fields[i] >> more;
+    if (field <= field_mask) continue;
+    const int known = level + 63 - __builtin_clzll(field);
+    entries->fields[i] = ((field | ~(field_mask >> 1)) & field_mask) << more;
+    risen_[CompactPlaceOf(entries->EpochOf(span, i))] += Line::RateOfKnown(most) - Line::RateOfKnown(known);
+  }
 }
 
 template <typename Tag, typename Processor>
 void CompactTable<Tag, Processor>::Sweep(const CompactSpan& span, int64_t lines) {
-  Processor::RunWhole([&, this ]() __attribute__((always_inline)) {
-    CompactEntry entries[Line::kMostSlots];
-    for (; lines > 0 && swept_lines_ < lines_; --lines) {
-      const uint64_t index = swept_lines_;
-      const int count = UnpackAt(index, span, entries);
-      ++swept_lines_;
-      NoteRises(entries, count, index);
-      PackAt(index, span, entries, count);
-    }
-    if (swept_lines_ >= lines_) EndSweep();
-    CountSlots();
-  });
-}
-
-template <typename Tag, typename Processor>
-bool CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots) {
-  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->bool {
-    const int64_t needed = static_cast<int64_t>(lines_ + 1) * kCompactLineBytes;
-    if (!HasMemoryFor(needed)) return false;
-    if (BeginsDoubling()) {
-      for (auto& slots_of : slots_of_) slots_of[1] = slots;
-    }
-    const uint64_t from = split_;
-    const uint64_t to = lines_;
-    const int bit = level_;
-    const int known_bits = FormatOf(from).known_bits();
-    CompactEntry entries[Line::kMostSlots];
-    CompactEntry kept[2][Line::kMostSlots];
-    int counts[2] = {};
-    const int count = Line::Unpack(LineAt(from), FormatOf(from), LevelOf(from), from, span, entries);
-    for (int i = 0; i < count; ++i) {
-      // An entry of which the bit is not known goes to both, so that it is found for either id. No branch:
-      // the bit is random.
-      const bool is_known = entries[i].known > bit;
-      const bool is_high = (entries[i].address >> bit & 1) != 0;
-      kept[0][counts[0]] = kept[1][counts[1]] = entries[i];
-      counts[0] += static_cast<int>(!is_known | !is_high);
-      counts[1] += static_cast<int>(!is_known | is_high);
-    }
-    for (int high = 0; high < 2; ++high) {
-      const int room = slots_of_[high == 0 && from < swept_lines_ ? 1 : 0][1];
-      if (__builtin_expect(counts[high] <= room, 1)) continue;
-      // Nearly all of a full line go to a line of fewer slots.
-      int moved = 0;
-      counts[high] = MoveAway(kept[high], counts[high], room, span, &moved);
-      if (counts[high] > room) return false;
-    }
-    KeepForCopy(from);
-    Resize(lines_ + 1);
-    for (int high = 0; high < 2; ++high) {
-      const uint64_t index = high == 0 ? from : to;
-      // A bit of each entry is the line's now.
-      if (FormatOf(index).known_bits() < known_bits - 1) NoteRises(kept[high], counts[high], index);
-      Line::Pack(LineAt(index), FormatOf(index), LevelOf(index), span, kept[high], counts[high]);
-    }
-    return true;
-  });
-}
-
-// The entries of two lines, in the order of their epochs.
-template <typename Tag, typename Processor>
-int CompactTable<Tag, Processor>::MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span,
-                                                CompactEntry* merged) const {
-  CompactEntry of[2][Line::kMostSlots];
-  int counts[2];
-  // Loops of two, here and below, since all that is called is compiled into them.
-  for (const bool is_last : {false, true}) {
-    counts[is_last] = UnpackAt(is_last ? last : into, span, of[is_last]);
-    for (int i = 0; i < counts[is_last]; ++i) of[is_last][i].from_last = is_last;
+  Entries entries;
+  for (; lines > 0 && swept_lines_ < lines_; --lines) {
+    const uint64_t index = swept_lines_;
+    ReadAt(index, span, &entries);
+    ++swept_lines_;
+    Narrow(index, span, AllOf(entries), /*more=*/0, &entries);
+    WriteAt(index, span, entries, AllOf(entries), /*more=*/0);
   }
-  const auto is_older = [](const CompactEntry& x, const CompactEntry& y) { return x.epoch < y.epoch; };
-  std::merge(of[0], of[0] + counts[0], of[1], of[1] + counts[1], merged, is_older);
-  return counts[0] + counts[1];
+  if (swept_lines_ >= lines_) EndSweep();
+  CountSlots();
+}
+
+template <typename Tag, typename Processor>
+int CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots, int most) {
+  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->int {
+    int made = 0;
+    for (; made < most; ++made) {
+      if (made > 0 && BeginsDoubling()) break;
+      const int64_t needed = static_cast<int64_t>(lines_ + 1) * kCompactLineBytes;
+      if (!HasMemoryFor(needed)) break;
+      if (BeginsDoubling()) SetSplitSlots(slots);
+      const uint64_t from = split_;
+      const uint64_t to = lines_;
+      const int known_bits = FormatOf(from).known_bits();
+      Entries entries;
+      uint64_t chosen[2];
+      if (!Divide(from, span, &entries, chosen)) break;
+      KeepForCopy(from);
+      Resize(lines_ + 1);
+      for (int high = 0; high < 2; ++high) {
+        const uint64_t index = high == 0 ? from : to;
+        // A bit of each entry is the line's now.
+        if (FormatOf(index).known_bits() < known_bits - 1)
+          Narrow(index, span, chosen[high], /*more=*/1, &entries);
+        WriteAt(index, span, entries, chosen[high], /*more=*/1);
+      }
+    }
+    if (made > 0) CountSlots();
+    return made;
+  });
+}
+
+// The entries of a line that is to be split, and which go to either of the two lines. Their fields' lowest
+// bit says so.
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::Divide(uint64_t from, const CompactSpan& span, Entries* entries,
+                                          uint64_t chosen[2]) {
+  const int rooms[] = {slots_of_[from < swept_lines_ ? 1 : 0][1], slots_of_[0][1]};
+  do {
+    ReadAt(from, span, entries);
+    uint64_t high = 0;
+    uint64_t least = ~uint64_t{0};
+    // No branch: the bit is random.
+    for (int i = 0; i < entries->count; ++i) {
+      high |= (entries->fields[i] & 1) << i;
+      least = std::min(least, entries->fields[i]);
+    }
+    chosen[0] = AllOf(*entries) ^ high;
+    chosen[1] = high;
+    // An entry of which the bit is not known goes to both, so that it is found for either id.
+    for (int i = 0; least == 1 && i < entries->count; ++i) {
+      if (entries->fields[i] != 1) continue;
+      entries->fields[i] = 2;
+      chosen[0] |= uint64_t{1} << i;
+    }
+    if (std::popcount(chosen[0]) <= rooms[0] && std::popcount(chosen[1]) <= rooms[1]) return true;
+    // Nearly all of a full line go to a line of fewer slots.
+  } while (MakeRoomIn(from, span));
+  return false;
+}
+
+// The entries of two lines in the order of their epochs, as those of one. Returns which were in the last.
+template <typename Tag, typename Processor>
+uint64_t CompactTable<Tag, Processor>::ReadBoth(uint64_t last, uint64_t into, const CompactSpan& span,
+                                                Entries* merged) const {
+  Entries of[2];
+  ReadAt(into, span, &of[0]);
+  ReadAt(last, span, &of[1]);
+  int next[2] = {};
+  uint64_t from_last = 0;
+  merged->count = of[0].count + of[1].count;
+  for (int i = 0; i < merged->count; ++i) {
+    const bool is_last =
+        next[0] == of[0].count || (next[1] < of[1].count && of[1].epochs[next[1]] < of[0].epochs[next[0]]);
+    const Entries& line = of[is_last ? 1 : 0];
+    const int entry = next[is_last ? 1 : 0]++;
+    merged->fields[i] = line.fields[entry] << 1 | static_cast<uint64_t>(is_last);
+    merged->epochs[i] = line.epochs[entry];
+    merged->tags[i] = line.tags[entry];
+    from_last |= static_cast<uint64_t>(is_last) << i;
+  }
+  return from_last;
 }
 
 template <typename Tag, typename Processor>
@@ -112,54 +146,47 @@ int CompactTable<Tag, Processor>::Merge(const CompactSpan& span) {
   return Processor::RunWhole([&, this ]() __attribute__((always_inline))->int {
     if (lines_ <= uint64_t{1} << kCompactLeastLevel) return 0;
     const uint64_t last = lines_ - 1;
-    const uint64_t before = lines_;
     const uint64_t into = last - std::bit_floor(last);
-    CompactEntry entries[2 * Line::kMostSlots];
-    int count = MergedEntries(last, into, span, entries);
-    const bool is_empty = count == 0;
+    Entries entries;
+    const uint64_t from_last = ReadBoth(last, into, span, &entries);
     Resize(last);
+    uint64_t chosen = AllOf(entries);
     // A line that is full at once would overflow with its next entry.
     const int wanted = FormatOf(into).slots - 1;
-    int moved = 0;
-    count = MoveAway(entries, count, wanted, span, &moved);
-    const bool fits = count <= wanted;
-    CompactEntry of_last[Line::kMostSlots];
-    int last_count = 0;
-    if (fits) {
-      NoteRises(entries, count, into);
-    } else {
-      // Back to two lines, without the moved entries.
-      Resize(before);
-      int into_count = 0;
-      for (int i = 0; i < count; ++i) {
-        (entries[i].from_last ? of_last[last_count++] : entries[into_count++]) = entries[i];
-      }
-      count = into_count;
+    const int moved = MoveAway(into, span, wanted, entries, &chosen);
+    if (std::popcount(chosen) <= wanted) {
+      Narrow(into, span, chosen, /*more=*/0, &entries);
+      WriteAt(into, span, entries, chosen, /*more=*/0);
+      CountSlots();
+      return entries.count == 0 ? 1 : 4 + 4 * moved;
     }
-    for (int line = 0; line < (fits ? 1 : 2); ++line) {
-      PackAt(line == 0 ? into : last, span, line == 0 ? entries : of_last, line == 0 ? count : last_count);
-    }
-    if (!fits) return 0;
-    return is_empty ? 1 : 4 + 4 * moved;
+    // Back to two lines, without the moved entries.
+    Resize(last + 1);
+    WriteAt(into, span, entries, chosen & ~from_last, /*more=*/1);
+    WriteAt(last, span, entries, chosen & from_last, /*more=*/1);
+    CountSlots();
+    return 0;
   });
 }
 
-// Moves entries to their other lines until `wanted` are left. Returns how many are.
+// Moves chosen entries of a line to their other lines until `wanted` are left. Returns how many it moved.
 template <typename Tag, typename Processor>
-int CompactTable<Tag, Processor>::MoveAway(CompactEntry* entries, int count, int wanted,
-                                           const CompactSpan& span, int* moved) {
-  int kept = 0;
-  for (int i = 0; i < count; ++i) {
-    CompactEntry other = entries[i];
+int CompactTable<Tag, Processor>::MoveAway(uint64_t from, const CompactSpan& span, int wanted,
+                                           const Entries& entries, uint64_t* chosen) {
+  int moved = 0;
+  int left = std::popcount(*chosen) - wanted;
+  for (uint64_t rest = *chosen; left > 0 && rest != 0; rest &= rest - 1) {
+    const int i = __builtin_ctzll(rest);
+    CompactEntry other = Line::EntryOf(entries.fields[i], entries.tags[i], LevelOf(from), from);
     uint64_t index = 0;
-    if (count - *moved > wanted && ToOtherLine(&other, &index) && HasRoom(index, span)) {
-      MoveTo(index, other, span);
-      ++*moved;
-    } else {
-      entries[kept++] = entries[i];
-    }
+    if (!ToOtherLine(&other, &index) || !HasRoom(index, span)) continue;
+    other.epoch = entries.EpochOf(span, i);
+    MoveTo(index, other, span);
+    *chosen ^= rest & -rest;
+    ++moved;
+    --left;
   }
-  return kept;
+  return moved;
 }
 
 // Converts an entry for its other line. False if not enough of its address is known.
@@ -275,7 +302,7 @@ bool CompactTable<Tag, Processor>::Unstash(const Stashed& id, const CompactSpan&
   for (const uint64_t address : {id.address, id.address ^ Turn(id.tag)}) {
     const uint64_t index = IndexOf(address);
     if (!HasRoom(index, span) && !MakeRoomIn(index, span)) continue;
-    InsertInOrder(index, {address, id.epoch, /*known=*/64, /*from_last=*/false, id.tag}, span);
+    InsertInOrder(index, {address, id.epoch, /*known=*/64, id.tag}, span);
     return true;
   }
   return false;
@@ -320,20 +347,22 @@ typename CompactTable<Tag, Processor>::Renewal CompactTable<Tag, Processor>::Ren
                                                                                      const CompactSpan& span,
                                                                                      int64_t* epoch) {
   const uint64_t index = IndexOf(address);
-  CompactEntry entries[Line::kMostSlots];
-  const int count = UnpackAt(index, span, entries);
+  const int level = LevelOf(index);
+  Entries entries;
+  ReadAt(index, span, &entries);
   // The newest are the last.
-  for (int i = count - 1; i >= 0; --i) {
-    if (entries[i].tag != tag) continue;
-    const uint64_t differing = entries[i].address ^ address;
-    const bool is_equal = entries[i].known >= 64 ? differing == 0 : differing << (64 - entries[i].known) == 0;
+  for (int i = entries.count - 1; i >= 0; --i) {
+    if (entries.tags[i] != tag) continue;
+    CompactEntry entry = Line::EntryOf(entries.fields[i], tag, level, index);
+    const uint64_t differing = entry.address ^ address;
+    const bool is_equal = entry.known >= 64 ? differing == 0 : differing << (64 - entry.known) == 0;
     if (!is_equal) continue;
-    *epoch = entries[i].epoch;
-    if (entries[i].epoch == span.newest) return Renewal::kIsNewest;
+    *epoch = entries.EpochOf(span, i);
+    if (*epoch == span.newest) return Renewal::kIsNewest;
     KeepForCopy(index);
-    entries[i].epoch = span.newest;
-    std::rotate(entries + i, entries + i + 1, entries + count);
-    PackAt(index, span, entries, count);
+    entry.epoch = span.newest;
+    WriteAt(index, span, entries, AllOf(entries) ^ uint64_t{1} << i, /*more=*/0);
+    InsertInOrder(index, entry, span);
     return Renewal::kMoved;
   }
   return Renewal::kNone;
@@ -370,14 +399,15 @@ bool CompactTable<Tag, Processor>::IsSound(uint64_t index) const {
 template <typename Tag, typename Processor>
 bool CompactTable<Tag, Processor>::CheckLines(const CompactSpan& span, CompactHeld* held) const {
   *held = CompactHeld();
-  CompactEntry entries[Line::kMostSlots];
+  Entries entries;
   for (uint64_t index = 0; index < lines_; ++index) {
     if (!IsSound(index)) return false;
-    const int count = UnpackAt(index, span, entries);
-    for (int i = 0; i < count; ++i) {
-      held->ids_of_newest += entries[i].epoch == span.newest ? 1 : 0;
-      held->fpp[static_cast<size_t>(entries[i].epoch - span.oldest)] +=
-          std::ldexp(1.0, 1 - entries[i].known - Line::kTagBits);
+    ReadAt(index, span, &entries);
+    for (int i = 0; i < entries.count; ++i) {
+      const int64_t epoch = entries.EpochOf(span, i);
+      const int known = LevelOf(index) + 63 - std::countl_zero(entries.fields[i]);
+      held->ids_of_newest += epoch == span.newest ? 1 : 0;
+      held->fpp[static_cast<size_t>(epoch - span.oldest)] += std::ldexp(1.0, 1 - known - Line::kTagBits);
     }
   }
   for (int i = 0; i < stashed_; ++i) {
