@@ -18,19 +18,25 @@ namespace {
 // The table shrinks under this load, and grows over kCompactFullLoad. If they were closer, it would do both
 // in turn as epochs expire.
 constexpr double kSlackLoad = 0.795;
-// Under this load it shrinks as fast as calls may; above, by one line for so many inserts.
+// Under this load it shrinks as fast as calls may; above, by one line for so many inserts. In time each line
+// of the table is due once in a slice of the horizon, and that is worth some inserts.
 constexpr double kLooseLoad = 0.625;
 constexpr int64_t kInsertsPerMerge = 12;
+constexpr int64_t kInsertsPerLineDue = 6;
 // The load up to which it fills where no memory is left.
 constexpr double kLimitLoad = 0.9;
 
 // The most work of one call: some microseconds.
 constexpr int kSplitsPerCall = 8;
-// Splits that are counted together; tables of few lines would grow by too much.
+// Lines that are counted together; tables of few lines would grow or shrink by too much.
 constexpr int kSplitsAtOnce = 4;
+constexpr int kMergesAtOnce = 16;
 constexpr int64_t kFewLines = 1024;
-constexpr int64_t kMergesPerCall = 144;
-constexpr int kMergeWorkPerCall = 120;
+constexpr int64_t kMergeWorkPerCall = 480;
+// Where time demands more; beyond the second, which takes tens of microseconds, as much as time has to.
+constexpr int64_t kMergeWorkPerLineDue = 12;
+constexpr int64_t kMuchMergeWork = 8 * kMergeWorkPerCall;
+constexpr int64_t kLeastMergeWorkPerLineDue = 3;
 constexpr int64_t kGiveBackPerCall = int64_t{32} << 10;
 
 // Lines that are not yet split in this round fill up first. While there are more ids than there were, one
@@ -300,21 +306,24 @@ void CompactControl::Shrink(int64_t lines_due) {
   const bool is_loose =
       static_cast<double>(epochs_.ids()) < kLooseLoad * static_cast<double>(table_->slots()) ||
       budget_->IsOverdrawn();
-  if (!is_loose && (epochs_.begun() < no_shrink_before_ || inserts_ - merged_at_ < kInsertsPerMerge)) return;
+  merged_at_ = std::max<int64_t>(0, merged_at_ - lines_due * kInsertsPerLineDue);
+  int64_t most = INT64_MAX;
+  if (!is_loose) {
+    most = std::min(1 + lines_due * kInsertsPerLineDue / kInsertsPerMerge,
+                    (inserts_ - merged_at_) / kInsertsPerMerge);
+    if (epochs_.begun() < no_shrink_before_ || most == 0) return;
+  }
   merged_at_ = inserts_;
-  const int64_t most = is_loose ? std::max(kMergesPerCall, lines_due) : 1;
-  const int64_t most_work = std::max<int64_t>(kMergeWorkPerCall, lines_due);
-  int64_t work = 0;
-  for (int64_t i = 0; i < most && work < most_work && epochs_.ids() < shrink_under_ids_; ++i) {
-    const int done = table_->Merge(epochs_.span());
-    if (done == 0) {
-      merge_failed_at_ = epochs_.ids() - epochs_.ids() / 64 - 1;
-      break;
-    }
-    work += done;
+  int64_t work = std::max(
+      kMergeWorkPerCall,
+      std::min(kMergeWorkPerLineDue * lines_due, kMuchMergeWork + kLeastMergeWorkPerLineDue * lines_due));
+  while (most > 0 && work > 0 && epochs_.ids() < shrink_under_ids_) {
+    const int64_t at_once = std::min<int64_t>(most, table_->lines() < kFewLines ? 1 : kMergesAtOnce);
+    const int merged = table_->Merge(epochs_.span(), static_cast<int>(at_once), &work);
+    if (merged == 0) merge_failed_at_ = epochs_.ids() - epochs_.ids() / 64 - 1;
+    most -= merged;
     NoteSize();
   }
-  NoteSize();
 }
 
 void CompactControl::NotePressure() {
@@ -377,7 +386,8 @@ void CompactControl::NoteLimit() {
 int64_t CompactControl::LinesDue(int64_t now_ms, int64_t before_ms) const {
   if (before_ms == kNoStreamTime) return 0;
   const double slices = static_cast<double>(now_ms - before_ms) / static_cast<double>(epochs_.slice_ms());
-  return static_cast<int64_t>(static_cast<double>(table_->lines()) * std::min(slices, 1.0));
+  const int64_t lines = table_->memory_bytes() / kCompactLineBytes;
+  return static_cast<int64_t>(static_cast<double>(lines) * std::min(slices, 1.0));
 }
 
 void CompactControl::GetFigures(FilterStatus* into) const {

@@ -37,9 +37,11 @@ class CompactLines {
   // for all of it how many slots each of the two has that a line becomes.
   virtual int Split(const CompactSpan& span, int slots, int most) = 0;
   bool BeginsDoubling() const { return split_ == 0; }
-  // Makes it smaller by a line. Returns a measure of the work done, or 0 if the lines have no room for the
-  // entries now.
-  virtual int Merge(const CompactSpan& span) = 0;
+  // Makes it smaller by up to `most` lines, while there is `work` to spend: kWorkOfMove for an entry that has
+  // to move, one for any other, and one for two empty lines. Returns how many; fewer if lines have no room
+  // for the entries now.
+  virtual int Merge(const CompactSpan& span, int most, int64_t* work) = 0;
+  static constexpr int64_t kWorkOfMove = 12;
   // Tries to put up to four stashed ids into their lines.
   virtual void DrainStash(const CompactSpan& span) = 0;
   // Begins to give all lines more slots, or as many: those that are not split, and those that are. Their

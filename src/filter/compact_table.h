@@ -74,7 +74,7 @@ class CompactTable final : public CompactLines {
   [[gnu::noinline]] Renewal Renew(IdHash id, const CompactSpan& span, int64_t* epoch);
 
   int Split(const CompactSpan& span, int slots, int most) override;
-  int Merge(const CompactSpan& span) override;
+  int Merge(const CompactSpan& span, int most, int64_t* work) override;
   void DrainStash(const CompactSpan& span) override;
   void Sweep(const CompactSpan& span, int64_t lines) override;
   void SweepStamps(const CompactSpan& span) override;

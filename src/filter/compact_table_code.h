@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "src/filter/compact_table.h"
@@ -142,30 +143,38 @@ uint64_t CompactTable<Tag, Processor>::ReadBoth(uint64_t last, uint64_t into, co
 }
 
 template <typename Tag, typename Processor>
-int CompactTable<Tag, Processor>::Merge(const CompactSpan& span) {
+int CompactTable<Tag, Processor>::Merge(const CompactSpan& span, int most, int64_t* work) {
   return Processor::RunWhole([&, this ]() __attribute__((always_inline))->int {
-    if (lines_ <= uint64_t{1} << kCompactLeastLevel) return 0;
-    const uint64_t last = lines_ - 1;
-    const uint64_t into = last - std::bit_floor(last);
-    Entries entries;
-    const uint64_t from_last = ReadBoth(last, into, span, &entries);
-    Resize(last);
-    uint64_t chosen = AllOf(entries);
-    // A line that is full at once would overflow with its next entry.
-    const int wanted = FormatOf(into).slots - 1;
-    const int moved = MoveAway(into, span, wanted, entries, &chosen);
-    if (std::popcount(chosen) <= wanted) {
+    int merged = 0;
+    for (; merged<most&& * work> 0 && lines_ > uint64_t{1} << kCompactLeastLevel; ++merged) {
+      const uint64_t last = lines_ - 1;
+      const uint64_t into = last - std::bit_floor(last);
+      if (Line::Live(LineAt(last), span) + Line::Live(LineAt(into), span) == 0) {
+        std::memset(LineAt(into), 0, kCompactLineBytes);
+        Resize(last);
+        --*work;
+        continue;
+      }
+      Entries entries;
+      const uint64_t from_last = ReadBoth(last, into, span, &entries);
+      Resize(last);
+      uint64_t chosen = AllOf(entries);
+      // A line that is full at once would overflow with its next entry.
+      const int wanted = FormatOf(into).slots - 1;
+      const int moved = MoveAway(into, span, wanted, entries, &chosen);
+      *work -= entries.count + kWorkOfMove * moved;
+      if (std::popcount(chosen) > wanted) {
+        // Back to two lines, without the moved entries.
+        Resize(last + 1);
+        WriteAt(into, span, entries, chosen & ~from_last, /*more=*/1);
+        WriteAt(last, span, entries, chosen & from_last, /*more=*/1);
+        break;
+      }
       Narrow(into, span, chosen, /*more=*/0, &entries);
       WriteAt(into, span, entries, chosen, /*more=*/0);
-      CountSlots();
-      return entries.count == 0 ? 1 : 4 + 4 * moved;
     }
-    // Back to two lines, without the moved entries.
-    Resize(last + 1);
-    WriteAt(into, span, entries, chosen & ~from_last, /*more=*/1);
-    WriteAt(last, span, entries, chosen & from_last, /*more=*/1);
     CountSlots();
-    return 0;
+    return merged;
   });
 }
 
@@ -173,18 +182,31 @@ int CompactTable<Tag, Processor>::Merge(const CompactSpan& span) {
 template <typename Tag, typename Processor>
 int CompactTable<Tag, Processor>::MoveAway(uint64_t from, const CompactSpan& span, int wanted,
                                            const Entries& entries, uint64_t* chosen) {
+  const int most = std::popcount(*chosen) - wanted;
+  if (most <= 0) return 0;
+  struct Candidate {
+    CompactEntry entry;
+    uint64_t to;
+    int at;
+  };
+  Candidate candidates[2 * Line::kMostSlots];
+  int found = 0;
+  for (uint64_t rest = *chosen; rest != 0; rest &= rest - 1) {
+    Candidate& candidate = candidates[found];
+    candidate.at = __builtin_ctzll(rest);
+    candidate.entry =
+        Line::EntryOf(entries.fields[candidate.at], entries.tags[candidate.at], LevelOf(from), from);
+    found += ToOtherLine(&candidate.entry, &candidate.to) ? 1 : 0;
+  }
+  for (int i = 0; i < std::min(found, 2 * most); ++i) __builtin_prefetch(LineAt(candidates[i].to), 1);
   int moved = 0;
-  int left = std::popcount(*chosen) - wanted;
-  for (uint64_t rest = *chosen; left > 0 && rest != 0; rest &= rest - 1) {
-    const int i = __builtin_ctzll(rest);
-    CompactEntry other = Line::EntryOf(entries.fields[i], entries.tags[i], LevelOf(from), from);
-    uint64_t index = 0;
-    if (!ToOtherLine(&other, &index) || !HasRoom(index, span)) continue;
-    other.epoch = entries.EpochOf(span, i);
-    MoveTo(index, other, span);
-    *chosen ^= rest & -rest;
+  for (int i = 0; i < found && moved < most; ++i) {
+    Candidate& candidate = candidates[i];
+    if (!HasRoom(candidate.to, span)) continue;
+    candidate.entry.epoch = entries.EpochOf(span, candidate.at);
+    MoveTo(candidate.to, candidate.entry, span);
+    *chosen ^= uint64_t{1} << candidate.at;
     ++moved;
-    --left;
   }
   return moved;
 }
