@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 namespace lethe {
 namespace {
@@ -9,6 +10,11 @@ namespace {
 // Times beyond these count as these, and sums of times do not overflow.
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;
+
+// How often it is looked whether an epoch has a burst.
+constexpr int64_t kLooksInSlice = 32;
+// The epochs of a horizon are one more than its slices.
+constexpr int kMostEndedEarly = CompactEpochs::kMost - CompactEpochs::kInHorizon - 2;
 
 }  // namespace
 
@@ -25,7 +31,7 @@ bool CompactEpochs::Advance(int64_t stream_time_ms) {
       epochs_[CompactPlaceOf(number)].first_ms = epochs_[CompactPlaceOf(number)].last_ms = now_ms;
     }
     now_ms_ = now_ms;
-    if (live() > 0) Newest().end_ms = EndOfSlice();
+    if (live() > 0) Newest().end_ms = NextLook();
     return false;
   }
   now_ms_ = now_ms;
@@ -40,19 +46,46 @@ bool CompactEpochs::Advance(int64_t stream_time_ms) {
   return forgot;
 }
 
-int64_t CompactEpochs::EndOfSlice() const {
-  if (now_ms_ == kNoStreamTime) return INT64_MAX;
-  const int64_t passed = now_ms_ % slice_ms_;
-  return now_ms_ - passed + (passed < 0 ? 0 : slice_ms_);
+// The next multiple of a part of the horizon.
+int64_t CompactEpochs::EndOf(int64_t part_ms, int64_t time_ms) const {
+  if (time_ms == kNoStreamTime) return INT64_MAX;
+  const int64_t passed = time_ms % part_ms;
+  return time_ms - passed + (passed < 0 ? 0 : part_ms);
 }
 
-bool CompactEpochs::Begin() {
+int64_t CompactEpochs::NextLook() const {
+  return std::min(EndOf(slice_ms_, now_ms_), EndOf(std::max<int64_t>(1, slice_ms_ / kLooksInSlice), now_ms_));
+}
+
+// Whether the newest epoch is to end within its slice: with half of all ids, in the middle, so that a part of
+// them goes earlier; with many, once few more come, so that these do not hold it up.
+bool CompactEpochs::HasBurst() {
+  const Epoch& newest = Newest();
+  const int64_t others = ids_ - newest.ids;
+  const int64_t more = newest.ids - std::exchange(ids_at_look_, newest.ids);
+  const bool is_long = newest.ids >= others && now_ms_ - newest.first_ms >= slice_ms_ / 2;
+  const bool is_over = newest.ids >= others / 4 && more < newest.ids / 64;
+  if (live() == 1 || !(is_long || is_over)) return false;
+  int ended_early = 0;
+  for (int64_t number = span_.oldest + 1; number <= span_.newest; ++number) {
+    const int64_t end_ms = EndOf(slice_ms_, (*this)[number - 1].first_ms);
+    ended_early += (*this)[number].first_ms < end_ms ? 1 : 0;
+  }
+  return ended_early < kMostEndedEarly;
+}
+
+bool CompactEpochs::Begin(int64_t most_ids) {
   // Only at the memory limit, where epochs also end by count: the newest goes on for longer.
   if (live() == kMost) return false;
+  if (live() > 0 && newest_->ids < most_ids && now_ms_ < EndOf(slice_ms_, newest_->first_ms) && !HasBurst()) {
+    Newest().end_ms = NextLook();
+    return false;
+  }
   if (live() > 0) Weigh();
   ++span_.newest;
   NoteNewest();
-  Newest() = {.first_ms = now_ms_, .last_ms = now_ms_, .end_ms = EndOfSlice()};
+  Newest() = {.first_ms = now_ms_, .last_ms = now_ms_, .end_ms = NextLook()};
+  ids_at_look_ = 0;
   return true;
 }
 
@@ -120,6 +153,7 @@ void CompactEpochs::Transfer(Self& self, Fields& fields) {
   fields.Time(self.covered_since_ms_);
   fields.Int(self.lost_before_time_, 0, 1);
   fields.Count(self.span_.newest);
+  fields.Count(self.ids_at_look_);
   int64_t past_epochs = self.span_.newest - self.span_.oldest;
   fields.Int(past_epochs, -1, std::min<int64_t>(kMost, self.span_.newest) - 1);
   if constexpr (!std::is_const_v<Self>) self.span_.oldest = self.span_.newest - past_epochs;
@@ -138,7 +172,7 @@ void CompactEpochs::Save(FieldWriter* fields) const { Transfer(*this, *fields); 
 void CompactEpochs::AddUncounted(int64_t ids) {
   Newest().ids += ids;
   ids_ += ids;
-  if (now_ms_ != kNoStreamTime) Newest().last_ms = std::max(Newest().last_ms, Newest().end_ms - 1);
+  if (now_ms_ != kNoStreamTime) Newest().last_ms = EndOf(slice_ms_, Newest().last_ms) - 1;
 }
 
 bool CompactEpochs::Restore(FieldReader* fields) {

@@ -16,6 +16,7 @@ namespace lethe {
 // Epochs are numbered. Each ends at a multiple of a sixteenth of the horizon, or earlier with a number of
 // ids, and is forgotten once its last id is older than the horizon. So an id that came at s is found until s
 // + H, and no more after s + (1 + 1/16) H. An epoch begins with its first id: time without ids makes none.
+// Two of those that are live may end earlier because they hold a burst, which then goes as soon as it may.
 //
 // Invariant: at most kMost epochs are live. Thread safety: none.
 class CompactEpochs {
@@ -26,7 +27,7 @@ class CompactEpochs {
   struct Epoch {
     int64_t first_ms = kNoStreamTime;
     int64_t last_ms = kNoStreamTime;
-    int64_t end_ms = INT64_MAX;  // exclusive
+    int64_t end_ms = INT64_MAX;  // exclusive; it may then go on to the end of the slice
     int64_t ids = 0;
     int64_t weighed_ids = 0;  // those that `fpp` counts
     double fpp = 0;           // the sum of their rates
@@ -48,7 +49,7 @@ class CompactEpochs {
   // began. Comes before each new id.
   bool BeginIfDue(int64_t most_ids) {
     if (__builtin_expect(now_ms_ < newest_->end_ms && newest_->ids < most_ids, 1)) return false;
-    return Begin();
+    return Begin(most_ids);
   }
   // Counts one more id in the newest epoch, now.
   void Add() {
@@ -97,9 +98,11 @@ class CompactEpochs {
   Epoch& Newest() { return *newest_; }
   void NoteNewest();
   void Weigh();
-  int64_t EndOfSlice() const;
+  int64_t EndOf(int64_t part_ms, int64_t time_ms) const;
+  int64_t NextLook() const;
+  bool HasBurst();
   bool Advance(int64_t stream_time_ms);
-  bool Begin();
+  bool Begin(int64_t most_ids);
 
   const int64_t horizon_ms_;
   const int64_t slice_ms_;
@@ -109,6 +112,7 @@ class CompactEpochs {
   int64_t covered_since_ms_ = kNoStreamTime;
   bool lost_before_time_ = false;  // an epoch was forgotten before stream time started
   int64_t ids_ = 0;
+  int64_t ids_at_look_ = 0;  // of the newest epoch
   double rate_ = 0;
   std::array<Epoch, kCompactPlaces> epochs_ = {};
   Epoch none_ = {.end_ms = INT64_MIN};

@@ -216,6 +216,44 @@ TEST(CompactFilterTest, MeasuredRateIsTheEstimatedOne) {
   }
 }
 
+// A burst is forgotten, and its memory is back, soon after its last id is older than the horizon: not only
+// when the sixteenth of the horizon in which it came is. Half of one that takes that long goes in the middle.
+TEST(CompactFilterTest, ABurstGoesSoonAfterItsLastId) {
+  constexpr double kIds = 20'000;  // of a horizon
+  constexpr double kBurst = 200'000;
+  const uint64_t seed = TestSeed();
+  const struct {
+    double part;  // of a horizon, that it takes
+    double gone_after;
+    double gone;
+  } cases[] = {{0.02, 0.035, 1}, {1.0 / 16, 0.04, 0.5}, {1.0 / 16, 0.075, 1}};
+  for (const auto& [part, gone_after, gone] : cases) {
+    MemoryBudget memory(int64_t{64} << 20);
+    auto filter = Make(&memory, kDay);
+    std::vector<int64_t> times_ms;
+    constexpr int64_t kSteps = 4096;  // in a horizon
+    double due = 0;
+    int64_t now_ms = 0;
+    for (int64_t step = 0; now_ms < static_cast<int64_t>((2.5 + gone_after) * kScenarioHorizonMs); ++step) {
+      const double time = static_cast<double>(step) / kSteps;
+      now_ms = step * kScenarioHorizonMs / kSteps;
+      due += (kIds + (time >= 1.5 && time < 1.5 + part ? kBurst / part : 0)) / kSteps;
+      for (; due >= 1; due -= 1) {
+        InsertOne(*filter, NumberedId(times_ms.size(), seed), now_ms);
+        times_ms.push_back(now_ms);
+      }
+    }
+    const FilterStatus status = filter->Status();
+    EXPECT_LE(static_cast<double>(status.ids), kIds * 1.1 + kBurst * (1 - gone))
+        << part << ", " << gone_after;
+    EXPECT_LE(static_cast<double>(status.memory_bytes) * 8, 80 * static_cast<double>(status.ids));
+    for (size_t i = 0; i < times_ms.size(); ++i) {
+      if (now_ms - times_ms[i] > kScenarioHorizonMs) continue;
+      ASSERT_TRUE(IsContained(*filter, NumberedId(i, seed))) << part << ", " << i;
+    }
+  }
+}
+
 // After two million ids a day the load falls to one id an hour, and nothing else tells the time: ids are
 // forgotten within 1.1 horizons, and memory is back within 1.2.
 TEST(CompactFilterTest, ATrickleForgetsAndGivesMemoryBack) {
