@@ -21,6 +21,7 @@ constexpr double kSlackLoad = 0.795;
 // Under this load it shrinks as fast as calls may; above, by one line for so many inserts. In time each line
 // of the table is due once in a slice of the horizon, and that is worth some inserts.
 constexpr double kLooseLoad = 0.625;
+constexpr double kGrowingLooseLoad = 0.5;  // while it has grown lately
 constexpr int64_t kInsertsPerMerge = 12;
 constexpr int64_t kInsertsPerLineDue = 6;
 // The load up to which it fills where no memory is left.
@@ -40,8 +41,9 @@ constexpr int64_t kLeastMergeWorkPerLineDue = 3;
 constexpr int64_t kGiveBackPerCall = int64_t{32} << 10;
 
 // Lines that are not yet split in this round fill up first. While there are more ids than there were, one
-// insert in so many may find both of its lines full before the table grows at a lower load.
-constexpr int64_t kInsertsPerOverflow = 32;
+// insert in so many may find both of its lines full before the table grows at a lower load. Each that does
+// takes as long as eight others.
+constexpr int64_t kInsertsPerOverflow = 64;
 constexpr int64_t kPressureToGrow = 16 * kInsertsPerOverflow;
 
 // A table that has grown goes back to settled formats once these take so much of the target, which is what a
@@ -233,10 +235,11 @@ double CompactControl::GrowthToCome() const {
   int64_t ids = 0;
   for (int64_t number = since; number <= span.newest; ++number) ids += epochs_[number].ids;
   if (ids == 0) return 1;
-  const auto slices = static_cast<double>(std::max<int64_t>(1, epochs_.now_ms() - epochs_[since].first_ms)) /
-                      static_cast<double>(epochs_.slice_ms());
-  const double to_come = static_cast<double>(ids) / slices * (CompactEpochs::kInHorizon + 1);
-  return std::max(1.0, to_come / static_cast<double>(epochs_.ids()));
+  const auto passed_ms =
+      static_cast<double>(std::max<int64_t>(1, epochs_.now_ms() - epochs_[since].first_ms));
+  const double to_come_by_ms =
+      static_cast<double>(ids) * (CompactEpochs::kInHorizon + 1) * static_cast<double>(epochs_.slice_ms());
+  return std::max(1.0, to_come_by_ms / (passed_ms * static_cast<double>(epochs_.ids())));
 }
 
 void CompactControl::SweepIfSettled() {
@@ -332,7 +335,7 @@ void CompactControl::NotePressure() {
   overflow_at_ = inserts_;
   if (pressure_ <= kPressureToGrow || epochs_.ids() <= peak_ids_ || GrowthToCome() <= kLittleGrowth) return;
   no_shrink_before_ = epochs_.begun() + 2;
-  Split(2);
+  Split(3);
 }
 
 void CompactControl::ForgetAtLimit() {
@@ -374,7 +377,7 @@ void CompactControl::NoteSize() {
   const bool is_least = table_->lines() <= int64_t{1} << kCompactLeastLevel;
   // Shrink() is not called for each insert while it would do nothing.
   const bool waits = epochs_.begun() < no_shrink_before_ && !budget_->IsOverdrawn();
-  const double load = waits ? kLooseLoad : kSlackLoad;
+  const double load = waits ? kGrowingLooseLoad : kSlackLoad;
   shrink_under_ids_ = is_least ? 0 : std::min(static_cast<int64_t>(load * slots), merge_failed_at_);
   NoteDue();
 }
