@@ -20,7 +20,7 @@ namespace lethe {
 // so it lives as long as this does.
 //
 // Small pages that are there can be gathered into huge ones later. The kernel copies 2 MiB for each, and a
-// thread that touches them meanwhile waits up to half a millisecond.
+// thread that touches them meanwhile waits for that: half a millisecond, and some on a busy machine.
 //
 // Invariant: the pages from present_from() to the end of the range are present, or cannot be made so before
 // they are touched (old kernels, or no thread). The content is not changed; the range may be read and
