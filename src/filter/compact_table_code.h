@@ -146,7 +146,7 @@ template <typename Tag, typename Processor>
 int CompactTable<Tag, Processor>::Merge(const CompactSpan& span, int most, int64_t* work) {
   return Processor::RunWhole([&, this ]() __attribute__((always_inline))->int {
     int merged = 0;
-    for (; merged<most&& * work> 0 && lines_ > uint64_t{1} << kCompactLeastLevel; ++merged) {
+    for (; *work > 0 && merged < most && lines_ > uint64_t{1} << kCompactLeastLevel; ++merged) {
       const uint64_t last = lines_ - 1;
       const uint64_t into = last - std::bit_floor(last);
       if (Line::Live(LineAt(last), span) + Line::Live(LineAt(into), span) == 0) {

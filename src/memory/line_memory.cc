@@ -18,7 +18,6 @@ namespace {
 
 // For one filter: tens of billions of ids. The processor's address space has 2048 times that.
 constexpr int64_t kMostAddressSpace = int64_t{64} << 30;
-// How many times its first limit a filter can grow to.
 // By how much memory that moves has more room than it needs at once.
 constexpr int64_t kRoomToGrow = 4;
 

@@ -99,7 +99,7 @@ class SentRecords {
     int64_t unanswered_at_end = 0;  // records
     absl::Duration waited;          // while some of them had no answer
   };
-  // Of a flow, since the producer was made. A record that is given up counts as answered. Two flows may share
+  // Of a flow, since the producer was made. A purged record counts as answered. Two flows may share
   // a place: then both wait for both.
   struct FlowCount {
     int64_t sent = 0;
