@@ -33,6 +33,7 @@ Phases::Phases(const Workplace& place, LaneFlows& flows, HeldPartitions& held, T
       transactions_(transactions),
       ownership_(ownership),
       pace_(pace),
+      tasks_(place.tasks),
       judge_(MakeJudge(place)) {}
 
 absl::Status Phases::Advance(Task& task, RecordRun run) {
@@ -97,8 +98,9 @@ void Phases::Activate(Task& task) {
   if (task.to_compare()) return StopOnOtherLog(task);
   task.Activate();
   const int64_t replayed = task.restore().to() - task.restore().from();
-  // With many topics each rebalance would fill the log.
-  if (replayed > 0 || all_flows_.size() == 1) {
+  ++state_.ready_partitions;
+  state_.replayed_offsets += replayed;
+  if (AreNamed(tasks_) && (replayed > 0 || all_flows_.size() == 1)) {
     spdlog::info("{}: ready at offset {} after replaying {} offsets", task.Name(), task.committed(),
                  replayed);
   }
@@ -141,7 +143,7 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
   replay();
   if (run.empty()) return awaited;
   task.Replayed(run.back(), run.size());
-  if (task.NoteProgress(state_.clock.Steady())) {
+  if (task.NoteProgress(state_.clock.Steady()) && AreNamed(tasks_)) {
     spdlog::info("{}: restoring: {}", task.Name(), task.restore().ToString());
   }
   return awaited;

@@ -69,6 +69,7 @@ class Phases {
   Transactions& transactions_;
   Ownership& ownership_;
   SourcePaces& pace_;
+  const Tasks& tasks_;
   const std::unique_ptr<Judge> judge_;
   std::vector<Event> replayed_;
 };

@@ -435,6 +435,14 @@ TEST(OffsetRules, OffsetsOfAnotherProgramAreAWarning) {
       << "routers remember no ids";
 }
 
+TEST(OffsetRules, AGroupThatDoesNotAnswerYetNeedsNoPermission) {
+  const Finding late = WithoutCommits("g", absl::UnavailableError("timed out"));
+  EXPECT_EQ(late.Text(),
+            "group g does not answer yet: timed out: try again: its broker has just started, or is busy");
+  const Finding refused = WithoutCommits("g", absl::PermissionDeniedError("no"));
+  EXPECT_EQ(refused.Text(), "group g cannot be used: no: grant this user Read on group g");
+}
+
 TEST(LogRules, ReachAndSizeCountTheLag) {
   LogSample sample = Sample();
   sample.partitions[2].start = 17;

@@ -1,14 +1,18 @@
 // The daemon from start to end, with brokers in memory.
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/daemon/daemon.h"
 #include "tests/support/fake_brokers.h"
@@ -218,6 +222,27 @@ TEST_F(DaemonRunTest, OnePartitionThatFailsIsSaidAtTheEnd) {
   const absl::Status ended = Run();
   EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
   EXPECT_EQ(Out(), Keys{"a"});
+}
+
+// A line for each would fill the log after a crash.
+TEST_F(DaemonRunTest, RestoresOfManyPartitionsTakeOneLine) {
+  topics_.by_name["in"].partitions = topics_.by_name["out"].partitions = 17;
+  logs_.output_partitions = 17;
+  for (int32_t id = 0; id < 17; ++id) {
+    for (const char* key : {"a", "b"}) logs_.Append(id, {.key = key, .value = "v"});
+    topics_.by_name["in"].ends[id] = 2;
+  }
+  EXPECT_TRUE(Run().ok());
+  connector_ = std::make_unique<FakeConnector>(topics_, logs_);
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  EXPECT_TRUE(Run().ok());
+  spdlog::set_default_logger(before);
+  EXPECT_TRUE(absl::StrContains(said.str(), "lane 0: 17 partitions ready after replaying 34 offsets\n"))
+      << said.str();
+  EXPECT_FALSE(absl::StrContains(said.str(), "ready at offset")) << said.str();
 }
 
 // Once may be an election.

@@ -263,8 +263,7 @@ class Checker {
   void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
     const std::string where = absl::StrCat("group ", stage.process.group);
     if (asked.ok()) return Add(Severity::kOk, "group", where, what);
-    AddShared({Severity::kError, "group", where, absl::StrCat("cannot be used: ", asked.message()),
-               GrantGroup(stage.process.group)});
+    AddShared(WithoutCommits(stage.process.group, asked));
   }
 
   // Returns its committed offset of the first partition.

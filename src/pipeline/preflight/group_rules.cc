@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/preflight/probe_rules.h"
 #include "src/pipeline/restore/commit_metadata.h"
 
 namespace lethe {
@@ -41,6 +42,13 @@ Finding WithoutFilter(const DaemonOptions& options, size_t partition, int64_t co
 }
 
 }  // namespace
+
+Finding WithoutCommits(const std::string& group, const absl::Status& asked) {
+  const bool is_late = absl::IsUnavailable(asked);
+  return {Finding::Severity::kError, "group", absl::StrCat("group ", group),
+          absl::StrCat(is_late ? "does not answer yet: " : "cannot be used: ", asked.message()),
+          is_late ? "try again: its broker has just started, or is busy" : GrantGroup(group)};
+}
 
 Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem) {
   return {Finding::Severity::kError, "group", absl::StrCat("group ", options.process.group),

@@ -25,6 +25,9 @@ std::vector<Finding> ApplyOffsetRules(const DaemonOptions& options,
 // If the group begins at the start of its input, the output has what another group wrote.
 Finding WrittenBefore(const DaemonOptions& options);
 
+// What it has committed could not be asked.
+Finding WithoutCommits(const std::string& group, const absl::Status& asked);
+
 // Because of a problem whose message ends with the remedy.
 Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/publish/counter_watch.h"
 #include "src/pipeline/report/remarks.h"
+#include "src/pipeline/restore/restore_progress.h"
 
 namespace lethe {
 namespace {
@@ -63,6 +64,7 @@ absl::Duration Publisher::PublishEvery() const {
 
 void Publisher::Publish() {
   next_publish_ = state_.clock.Steady() + PublishEvery();
+  SayRestores();
   SayWhenCaughtUp();
   for (int32_t flow = 0; flow < all_flows_.size(); ++flow) {
     CounterWatch* const watch = all_flows_.at(flow).counter_watch;
@@ -326,6 +328,33 @@ bool Publisher::IsAtEnd() const {
     if (std::max(task->committed(), task->end_of_log()) < ends[index]) return false;
   }
   return true;
+}
+
+void Publisher::SayRestores() {
+  const absl::Time now = state_.clock.Steady();
+  size_t restoring = 0;
+  int64_t left = 0;
+  for (const auto& [id, task] : tasks_) {
+    if (task->phase() != Phase::kChecking && task->phase() != Phase::kRestoring) continue;
+    ++restoring;
+    left += task->restore().left();
+  }
+  if (restoring > 0 && now < say_restores_at_) {
+    say_restores_at_ = std::min(say_restores_at_, now + RestoreProgress::kTellEvery);
+    return;
+  }
+  const int64_t ready = state_.ready_partitions - said_ready_;
+  const int64_t replayed = state_.replayed_offsets - said_replayed_;
+  say_restores_at_ = now + RestoreProgress::kTellEvery;
+  if (restoring == 0) {
+    said_ready_ = state_.ready_partitions;
+    said_replayed_ = state_.replayed_offsets;
+    say_restores_at_ = absl::InfiniteFuture();
+  }
+  if (AreNamed(tasks_) || (replayed == 0 && restoring == 0)) return;
+  std::string text = absl::StrCat(ready, " partitions ready after replaying ", replayed, " offsets");
+  if (restoring > 0) absl::StrAppend(&text, "; ", restoring, " are restoring, ", left, " offsets to go");
+  spdlog::info("lane {}: {}", state_.lane, text);
 }
 
 void Publisher::SayWhenCaughtUp() {

@@ -72,6 +72,8 @@ class Publisher {
   void LookForOpenTransactions();
   void SayOpenTransactions();
   bool IsAtEnd() const;
+  // How restores of many partitions go on; few say so each by itself.
+  void SayRestores();
   void SayWhenCaughtUp();
 
   const DaemonOptions& options_;
@@ -93,6 +95,9 @@ class Publisher {
   OpenTransactionWatch open_transactions_;
   bool said_open_transaction_ = false;
   bool caught_up_ = false;
+  int64_t said_ready_ = 0;     // as WorkerState::ready_partitions
+  int64_t said_replayed_ = 0;  // as WorkerState::replayed_offsets
+  absl::Time say_restores_at_ = absl::InfiniteFuture();
   absl::Time next_publish_ = absl::InfinitePast();
   TopicPartition next_renewed_;  // the partition whose filter figures are next
   std::map<TopicPartition, Reported> reported_;

@@ -329,6 +329,9 @@ class Task {
 
 using Tasks = std::map<TopicPartition, std::unique_ptr<Task>>;
 
+// Few partitions are each named in the log; of many a line says how many.
+inline bool AreNamed(const Tasks& tasks) { return tasks.size() <= 16; }
+
 // Null if it is not owned.
 inline Task* Find(const Tasks& tasks, TopicPartition partition) {
   const auto found = tasks.find(partition);

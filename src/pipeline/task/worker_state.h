@@ -3,6 +3,7 @@
 #define LETHE_SRC_PIPELINE_TASK_WORKER_STATE_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -37,6 +38,8 @@ class WorkerState {
   const Clock& clock;
   Heartbeat heartbeat;
   absl::Status fatal;  // why the worker cannot go on, for the operator
+  int64_t ready_partitions = 0;  // how often one became so
+  int64_t replayed_offsets = 0;  // for that
 
   // Thread-safe.
   std::atomic<bool> is_running{false};
