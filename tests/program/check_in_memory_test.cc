@@ -176,8 +176,9 @@ TEST_F(CheckInMemory, AllIsWell) {
 TEST_F(CheckInMemory, AGroupThatBeginsWhereTheOutputHasRecordsIsWarnedOf) {
   AddTopic("out").ends = {{0, 0}, {1, 5}};
   const std::string warning =
-      "warning group of in: output topic out has records, and group g has no committed offsets of in: lethe "
-      "would write the whole input to it, perhaps once more: if another group wrote them, or this one's "
+      "warning group of in: output topic out has been written to, and group g has no committed offsets of "
+      "in: "
+      "lethe writes the whole input to it, perhaps once more: if another group wrote to it, or this one's "
       "offsets expired, correct group, or set the offsets; nothing, if that is meant\n";
   EXPECT_EQ(Check(), warning);
   options_.scope = Scope::kTopic;
@@ -188,6 +189,22 @@ TEST_F(CheckInMemory, AGroupThatBeginsWhereTheOutputHasRecordsIsWarnedOf) {
   options_.start = Start::kEarliest;
   Commit("g", "in", 800, Judged());
   EXPECT_EQ(Check(), "");
+}
+
+// Merged inputs share what is judged: one that is new among them is no beginning.
+TEST_F(CheckInMemory, OfMergedInputsOneThatIsNewIsNoBeginning) {
+  AddInput("east");
+  AddTopic("out").ends = {{1, 5}};
+  options_.scope = Scope::kTopic;
+  options_.merged = {"in", "east"};
+  const std::string begins = CheckAll({options_});
+  EXPECT_TRUE(absl::StrContains(begins, " no committed offsets of in, east: lethe writes ")) << begins;
+  EXPECT_EQ(Count("group"), 1 + 4) << "one warning, and what is fine of each input and group";
+  const std::string judged = RepartitionTopic(options_);
+  AddTopic(judged).ends = {{0, 1000}, {1, 1000}};
+  Commit("g", judged, 800, Judged());
+  Commit(RoutingGroup(options_), "in", 800, absl::StrCat(Judged(), "/2"));
+  EXPECT_FALSE(absl::StrContains(CheckAll({options_}), "has been written to"));
 }
 
 TEST_F(CheckInMemory, WithoutBrokersNothingElseIsAsked) {

@@ -175,6 +175,7 @@ absl::Status Daemon::FindTopics() {
   if (!made.ok()) return made;
   auto topics = AwaitInspected(judging_.options());
   if (!topics.ok()) return topics.status();
+  if (judging_.Connect().ok()) WarnOfWritten(options_, *judging_.brokers(), *topics);
   return AddFlow(judging_.options(), *std::move(topics), true);
 }
 

@@ -201,15 +201,13 @@ class Checker {
     seen_.topics.lag = *std::max_element(seen_.lags.begin(), seen_.lags.end());
   }
 
-  // Whether a group that begins finds another one's records there.
+  // Once for merged inputs, which share it.
   void LookAtOutput() {
     const bool is_known =
         !seen_.committed.empty() || (options_.scope == Scope::kTopic && !seen_.topics.repartition);
-    if (!is_known || seen_.has_begun || options_.start != Start::kEarliest) return;
-    const auto logs = AskLogs(*brokers_, seen_.topics.output.name, seen_.topics.output.partitions);
-    if (logs.ok() && absl::c_any_of(*logs, [](const auto& log) { return log.start < log.end; })) {
-      findings_.push_back(WrittenBefore(options_));
-    }
+    if (!is_known || options_.input != options_.inputs().front()) return;
+    auto written = FindWrittenBefore(options_, seen_.committed, seen_.topics.output.partitions, *brokers_);
+    if (written) findings_.push_back(*std::move(written));
   }
 
   // Routers have a group of their own, and deduplicators read their topic.

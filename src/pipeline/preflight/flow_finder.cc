@@ -96,6 +96,7 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, Brokers& brokers
     if (absl::Status made = EnsureTotalsTopics(judging, brokers); !made.ok()) return made;
     auto topics = InspectTopics(judging, brokers);
     if (!topics.ok()) return topics.status();
+    WarnOfWritten(options, brokers, *topics);
     if (absl::Status added = add_(judging, *std::move(topics), is_logged); !added.ok()) return added;
   }
   for (auto& [routing, its_topics] : found) {

@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/preflight/probe_rules.h"
 #include "src/pipeline/restore/commit_metadata.h"
@@ -57,9 +58,10 @@ Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem) {
 
 Finding WrittenBefore(const DaemonOptions& options) {
   return {Finding::Severity::kWarning, "group", absl::StrCat("output topic ", options.output),
-          absl::StrCat("has records, and group ", options.process.group, " has no committed offsets of ",
-                       options.input, ": lethe would write the whole input to it, perhaps once more"),
-          "if another group wrote them, or this one's offsets expired, correct group, or set the offsets; "
+          absl::StrCat("has been written to, and group ", options.process.group,
+                       " has no committed offsets of ", absl::StrJoin(options.inputs(), ", "),
+                       ": lethe writes the whole input to it, perhaps once more"),
+          "if another group wrote to it, or this one's offsets expired, correct group, or set the offsets; "
           "nothing, if that is meant"};
 }
 

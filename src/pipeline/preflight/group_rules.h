@@ -22,7 +22,7 @@ Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fin
 std::vector<Finding> ApplyOffsetRules(const DaemonOptions& options,
                                       const std::vector<CommittedOffset>& committed, LogSample& sample);
 
-// If the group begins at the start of its input, the output has what another group wrote.
+// If the group begins at the start of its input, and the output has been written to.
 Finding WrittenBefore(const DaemonOptions& options);
 
 // What it has committed could not be asked.

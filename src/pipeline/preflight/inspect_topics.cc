@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/clock/patiently.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/describe_topics.h"
+#include "src/pipeline/preflight/group_rules.h"
 #include "src/pipeline/preflight/topic_rules.h"
 
 namespace lethe {
@@ -24,12 +27,17 @@ constexpr absl::Duration kEndsTimeout = absl::Milliseconds(1500);
 constexpr absl::Duration kFindPatience = absl::Seconds(10);
 
 // In one request: hundreds of topics are inspected in a row.
-absl::Status AddEndOffsets(Brokers& brokers, const std::string& input, Topics& topics) {
-  std::vector<int32_t> partitions(static_cast<size_t>(topics.partitions));
+absl::StatusOr<std::map<int32_t, int64_t>> AskAllEnds(Brokers& brokers, const std::string& topic,
+                                                      int32_t count) {
+  std::vector<int32_t> partitions(static_cast<size_t>(count));
   std::iota(partitions.begin(), partitions.end(), 0);
-  const auto ends = brokers.AskEnds(input, partitions, kEndsTimeout);
+  return brokers.AskEnds(topic, partitions, kEndsTimeout);
+}
+
+absl::Status AddEndOffsets(Brokers& brokers, const std::string& input, Topics& topics) {
+  const auto ends = AskAllEnds(brokers, input, topics.partitions);
   if (!ends.ok()) return ends.status();
-  for (const int32_t partition : partitions) {
+  for (int32_t partition = 0; partition < topics.partitions; ++partition) {
     const auto end = ends->find(partition);
     if (end == ends->end()) {
       return absl::UnavailableError(
@@ -84,6 +92,26 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brok
   topics.warnings = *std::move(warnings);
   if (absl::Status ends = AddEndOffsets(brokers, options.input, topics); !ends.ok()) return ends;
   return topics;
+}
+
+std::optional<Finding> FindWrittenBefore(const DaemonOptions& options,
+                                         const std::vector<CommittedOffset>& committed,
+                                         int32_t output_partitions, Brokers& brokers) {
+  if (HasBegun(committed) || options.start != Start::kEarliest) return std::nullopt;
+  const auto ends = AskAllEnds(brokers, options.output, output_partitions);
+  if (!ends.ok() || absl::c_none_of(*ends, [](const auto& end) { return end.second > 0; })) {
+    return std::nullopt;
+  }
+  return WrittenBefore(options);
+}
+
+void WarnOfWritten(const DaemonOptions& options, Brokers& brokers, Topics& topics) {
+  const std::string judged = options.scope == Scope::kTopic ? RepartitionTopic(options) : options.input;
+  const auto committed = brokers.AskCommitted(judged, topics.partitions);
+  if (!committed.ok()) return;
+  if (const auto written = FindWrittenBefore(options, *committed, topics.output_partitions, brokers)) {
+    topics.warnings.push_back(written->Text());
+  }
 }
 
 absl::StatusOr<TopicList::Inputs> FindInputs(Brokers& brokers, const TopicList& list) {

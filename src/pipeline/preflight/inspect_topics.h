@@ -2,6 +2,10 @@
 #ifndef LETHE_SRC_PIPELINE_PREFLIGHT_INSPECT_TOPICS_H_
 #define LETHE_SRC_PIPELINE_PREFLIGHT_INSPECT_TOPICS_H_
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +15,8 @@
 #include "src/pipeline/options/topic_list.h"
 #include "src/pipeline/options/topics.h"
 #include "src/pipeline/preflight/brokers.h"
+#include "src/pipeline/preflight/finding.h"
+#include "src/pipeline/task/cluster.h"
 
 namespace lethe {
 
@@ -22,6 +28,14 @@ absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const S
 // Of the input and of what is written. NotFound: a topic is missing. FailedPrecondition: the topics do not
 // fit. PermissionDenied: the brokers refuse this user the description of a topic. Unavailable: ask again.
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brokers);
+
+// WrittenBefore(), by what the group has committed of the topic that it judges. nullopt: it goes on, or the
+// brokers do not tell. `options` are of both stages.
+std::optional<Finding> FindWrittenBefore(const DaemonOptions& options,
+                                         const std::vector<CommittedOffset>& committed,
+                                         int32_t output_partitions, Brokers& brokers);
+// Adds it to the warnings of the topics of the judging stage.
+void WarnOfWritten(const DaemonOptions& options, Brokers& brokers, Topics& topics);
 
 // The topics of the list that are there now. Unavailable: no broker answers. FailedPrecondition: there is
 // none that this user sees.
