@@ -60,6 +60,10 @@ std::string FormatCount(int64_t count) {
   return text;
 }
 
+std::string Several(int64_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
 std::string Digits(absl::int128 number) {
   std::ostringstream text;
   text << number;

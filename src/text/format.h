@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/numeric/int128.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace lethe {
@@ -22,6 +23,9 @@ std::string DurationText(absl::Duration duration);
 
 // "1,234,567".
 std::string FormatCount(int64_t count);
+
+// "1 partition", "12 partitions".
+std::string Several(int64_t count, absl::string_view what);
 
 // "-1234567": what 64 bits may not hold.
 std::string Digits(absl::int128 number);

@@ -249,7 +249,7 @@ TEST(RunTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
     ASSERT_EQ(flow.RunToEnd({scope}).exit_code, 0);
     ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
     const std::string finding =
-        absl::StrCat("output topic ", flow.output(), " has 1 partitions, the input has 3");
+        absl::StrCat("output topic ", flow.output(), " has 1 partition, the input has 3");
     const auto daemon = flow.Start({scope});
     EXPECT_TRUE(daemon->AwaitLog(finding));
     flow.SendIds("b", 1, 10, 2);
@@ -358,7 +358,7 @@ TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
   EXPECT_TRUE(daemon->Stop());
   // Nor does a new process refuse to go on with what has somewhere to go.
   const auto second = flow.Start();
-  ASSERT_TRUE(second->AwaitLog("has 1 partitions, the input has 3"));
+  ASSERT_TRUE(second->AwaitLog("has 1 partition, the input has 3"));
   ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_partition_failed") == 2; }));
   flow.SendIds("a", 101, 200);
   ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_records_total") == 100; }));

@@ -291,7 +291,7 @@ TEST(PoliciesTest, TheDivertTopicIsCheckedAtTheStart) {
   ASSERT_TRUE(SharedClient().CreateTopic(compacted, 2, {{"cleanup.policy", "compact"}}).ok());
   for (const auto& [topic, message] :
        {std::pair<std::string, std::string>("nowhere", "divert topic nowhere does not exist: create it"),
-        {narrow, "has 1 partitions, the input has 2"},
+        {narrow, "has 1 partition, the input has 2"},
         {compacted, "use a topic with cleanup.policy=delete"}}) {
     const Finished finished = flow.RunToEnd({"--on-duplicate=divert", "--divert=" + topic});
     EXPECT_EQ(finished.exit_code, 1) << topic;

@@ -334,7 +334,7 @@ TEST_F(CheckInMemory, OffsetsThatTheLogDoesNotHaveAreAnError) {
   topics_.by_name["in"].commits["g"] = {{50, ""}, {0, "lethe/1 g"}};
   EXPECT_TRUE(absl::StrContains(Check(), "cannot go on: in-1 at offset 0: damaged commit metadata"));
   topics_.by_name["in"].commits["g"] = {{50, ""}, {}};
-  EXPECT_TRUE(absl::StrContains(Check(), "has offsets in 1 partitions that another program committed"));
+  EXPECT_TRUE(absl::StrContains(Check(), "has offsets in 1 partition that another program committed"));
 }
 
 TEST_F(CheckInMemory, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
@@ -431,7 +431,7 @@ TEST_F(CheckInMemory, WhatOneTopicShowsIsNotSaidOfTheNext) {
   AddInput("last");
   Commit("g", "in", 800, Judged());
   const std::string wrong = CheckAll({Entry("in", "out"), Entry("next", "narrow"), Entry("last", "missing")});
-  EXPECT_TRUE(absl::StrContains(wrong, "error partitions of next: output topic narrow has 1 partitions"))
+  EXPECT_TRUE(absl::StrContains(wrong, "error partitions of next: output topic narrow has 1 partition"))
       << "its group has not begun: " << wrong;
   EXPECT_TRUE(absl::StrContains(Fine("memory"), "has 2.0")) << Fine("memory");
 

@@ -132,6 +132,9 @@ TEST(Units, BytesForPeople) {
   EXPECT_EQ(FormatCount(0), "0");
   EXPECT_EQ(FormatCount(999), "999");
   EXPECT_EQ(FormatCount(-1234567), "-1,234,567");
+  EXPECT_EQ(Several(0, "partition"), "0 partitions");
+  EXPECT_EQ(Several(1, "partition"), "1 partition");
+  EXPECT_EQ(Several(2, "partition"), "2 partitions");
 }
 
 TEST(Units, BytesThatAreOfferedAreEnoughAndAreTaken) {

@@ -238,8 +238,8 @@ int WriteFindings(std::vector<Finding> findings, const CheckCommandOptions& opti
     out << "{\"findings\":[" << list << "],\"ok\":" << counts[0] << ",\"warnings\":" << counts[1]
         << ",\"errors\":" << counts[2] << "}\n";
   } else if (!options.quiet) {
-    out << absl::StreamFormat("%d ok, %d warning%s, %d error%s\n", counts[0], counts[1],
-                              counts[1] == 1 ? "" : "s", counts[2], counts[2] == 1 ? "" : "s");
+    out << absl::StrCat(counts[0], " ok, ", Several(counts[1], "warning"), ", ", Several(counts[2], "error"),
+                        "\n");
   }
   return static_cast<int>(worst);
 }

@@ -21,14 +21,9 @@ std::string UtcText(int64_t ms) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixMillis(ms), absl::UTCTimeZone());
 }
 
-std::string Several(int count, absl::string_view what) {
-  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
-}
-
 std::string NameOf(const SideReport& side) {
   return Printable(absl::StrCat(side.facts.topic, " (cluster ", side.facts.cluster, ", ",
-                                side.facts.partitions,
-                                side.facts.partitions == 1 ? " partition)" : " partitions)"));
+                                Several(side.facts.partitions, "partition"), ")"));
 }
 
 int64_t BeginOfBucket(const ReconcileAsk& window, size_t bucket) {

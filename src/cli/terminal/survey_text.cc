@@ -149,9 +149,8 @@ void Writer::WriteHead() {
                         FormatCount(text_.to_read), " were read");
   }
   out_ << style_.Bold(text_.input) << "\n";
-  Paragraph(absl::StrCat(text_.partitions, text_.partitions == 1 ? " partition, " : " partitions, ", in_topic,
-                         " records; ", read, "."),
-            "", 2);
+  Paragraph(absl::StrCat(Several(text_.partitions, "partition"), ", ", in_topic, " records; ", read, "."), "",
+            2);
   if (report_.records == 0) {
     Paragraph(text_.in_topic == 0 ? "The topic is empty."
                                   : "No record is in the requested part: read more of the topic, with "

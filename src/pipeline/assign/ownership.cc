@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/assign/totals.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -64,9 +65,8 @@ void Ownership::Assign(const std::vector<TopicPartition>& partitions) {
 
 void Ownership::Revoke(const std::vector<TopicPartition>& partitions, bool lost) {
   if (lost && !partitions.empty()) {
-    spdlog::warn(
-        "lane {}: lost {} partition{} before revoking them; the next owner replays their uncommitted records",
-        state_.lane, partitions.size(), partitions.size() == 1 ? "" : "s");
+    spdlog::warn("lane {}: lost {} before revoking them; the next owner replays their uncommitted records",
+                 state_.lane, Several(static_cast<int64_t>(partitions.size()), "partition"));
   }
   // The group is in its next generation, and no other member owns the partitions before this one releases
   // them: it may still commit. (Lost partitions were taken away before.)

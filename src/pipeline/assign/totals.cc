@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -100,8 +101,8 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
       },
       go_on);
   if (read.ok() && records > 0) {
-    spdlog::info("counter {}: {} totals of {} partition{} were read from {} in {}", of.name, records,
-                 partitions.size(), partitions.size() == 1 ? "" : "s", of.output,
+    spdlog::info("counter {}: {} totals of {} were read from {} in {}", of.name, records,
+                 Several(static_cast<int64_t>(partitions.size()), "partition"), of.output,
                  absl::FormatDuration(absl::Trunc(clock.Steady() - begin, absl::Milliseconds(1))));
   }
   if (const std::string text = others.Text(); !text.empty()) {

@@ -244,8 +244,8 @@ absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool i
         SnapshotWriting{.topic = options.input, .thread = snapshot_thread_.get()});
   }
   const auto level = is_logged ? spdlog::level::info : spdlog::level::debug;
-  spdlog::log(level, "{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
-              options.input, flow->topics.partitions, options.output, options.process.group,
+  spdlog::log(level, "{} ({}) -> {}, group {}, id {}, horizon {}, false-positive target {}", options.input,
+              Several(flow->topics.partitions, "partition"), options.output, options.process.group,
               options.record.id.ToString(), DurationText(StatedHorizon(options)), options.stage.target_fpp);
   for (const std::string& warning : flow->topics.warnings)
     spdlog::log(is_logged ? spdlog::level::warn : spdlog::level::debug, "{}", warning);

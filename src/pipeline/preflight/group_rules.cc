@@ -8,6 +8,7 @@
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/preflight/probe_rules.h"
 #include "src/pipeline/restore/commit_metadata.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -34,12 +35,12 @@ Finding BeyondTheEnd(const DaemonOptions& options, const std::string& where, int
 }
 
 Finding WithoutFilter(const DaemonOptions& options, size_t partition, int64_t committed, int count) {
-  return {
-      Severity::kWarning, "group", absl::StrCat("group ", options.process.group),
-      absl::StrCat("has offsets in ", count, " partitions that another program committed, as a reset does (",
-                   options.input, "-", partition, " at ", committed,
-                   "): lethe starts there with an empty filter, and copies of earlier records pass"),
-      "nothing, if the reset was meant"};
+  return {Severity::kWarning, "group", absl::StrCat("group ", options.process.group),
+          absl::StrCat("has offsets in ", Several(count, "partition"),
+                       " that another program committed, as a reset does (", options.input, "-", partition,
+                       " at ", committed,
+                       "): lethe starts there with an empty filter, and copies of earlier records pass"),
+          "nothing, if the reset was meant"};
 }
 
 }  // namespace

@@ -304,9 +304,10 @@ std::vector<Finding> ApplyRestartRules(const DaemonOptions& options,
                         plan.remedy});
   }
   if (planned > 0) {
-    findings.push_back(
-        {Severity::kOk, "restart", absl::StrCat("group ", options.process.group),
-         absl::StrCat("reads ", offsets, " offsets of ", planned, " partitions again after a restart"), ""});
+    findings.push_back({Severity::kOk, "restart", absl::StrCat("group ", options.process.group),
+                        absl::StrCat("reads ", offsets, " offsets of ", Several(planned, "partition"),
+                                     " again after a restart"),
+                        ""});
   }
   return findings;
 }

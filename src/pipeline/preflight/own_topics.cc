@@ -12,6 +12,7 @@
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/describe_topics.h"
 #include "src/pipeline/preflight/repartition_rules.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -39,7 +40,7 @@ absl::StatusOr<int32_t> EnsureTopic(const DaemonOptions& options, Brokers& broke
       {.name = name, .partitions = input->partitions, .config = *config, .replicas = input->replicas},
       /*validate_only=*/false);
   if (!created.ok()) return WithGrant(role, name, created);
-  spdlog::info("topic {} created, with {} partitions", name, input->partitions);
+  spdlog::info("topic {} created, with {}", name, Several(input->partitions, "partition"));
   return input->partitions;
 }
 

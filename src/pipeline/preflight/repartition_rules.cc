@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/restore/commit_metadata.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -92,7 +93,9 @@ Finding CreationFinding(const DaemonOptions& options, const TopicFacts& input, c
   const std::string where = absl::StrCat("repartition topic ", topic);
   if (may.ok()) {
     return {Severity::kOk, "create", where,
-            absl::StrCat("is made at the start, with ", input.partitions, " partitions; this user may"), ""};
+            absl::StrCat("is made at the start, with ", Several(input.partitions, "partition"),
+                         "; this user may"),
+            ""};
   }
   return {Severity::kError, "create", where, absl::StrCat("cannot be made: ", may.message()),
           absl::StrCat("grant this user Create on topic ", topic,

@@ -207,7 +207,8 @@ class Rules {
   }
 
   std::string Partitions(int32_t input_partitions) const {
-    return absl::StrCat("has ", topic_.partitions, " partitions, the input has ", input_partitions);
+    return absl::StrCat("has ", Several(topic_.partitions, "partition"), ", the input has ",
+                        input_partitions);
   }
 
   std::string Alter(absl::string_view config) const {
@@ -227,7 +228,8 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   const TopicFacts& input = topics.input;
   const TopicFacts& origin = topics.with_places();
   Rules input_rules("input", input, findings);
-  input_rules.Add(Severity::kOk, kPartitionsCheck, absl::StrCat("has ", input.partitions, " partitions"), "");
+  input_rules.Add(Severity::kOk, kPartitionsCheck,
+                  absl::StrCat("has ", Several(input.partitions, "partition")), "");
   if (!options.half.routing) input_rules.HasMemory(options);
   if (input_rules.IsDescribed()) {
     input_rules.IsNotCompacted("compaction may keep the retry and remove the first");

@@ -12,6 +12,7 @@
 #include "src/pipeline/publish/counter_watch.h"
 #include "src/pipeline/report/remarks.h"
 #include "src/pipeline/restore/restore_progress.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -352,7 +353,8 @@ void Publisher::SayRestores() {
     say_restores_at_ = absl::InfiniteFuture();
   }
   if (AreNamed(tasks_) || (replayed == 0 && restoring == 0)) return;
-  std::string text = absl::StrCat(ready, " partitions ready after replaying ", replayed, " offsets");
+  std::string text =
+      absl::StrCat(Several(ready, "partition"), " ready after replaying ", replayed, " offsets");
   if (restoring > 0) absl::StrAppend(&text, "; ", restoring, " are restoring, ", left, " offsets to go");
   spdlog::info("lane {}: {}", state_.lane, text);
 }
@@ -367,10 +369,10 @@ void Publisher::SayWhenCaughtUp() {
     const bool is_one =
         absl::c_all_of(tasks_, [&](const auto& each) { return each.first.flow == first.id().flow; });
     spdlog::info(
-        "lane {}: caught up with {}: all records present in its {} partition{} at the assignment are "
+        "lane {}: caught up with {}: all records present in its {} at the assignment are "
         "processed",
-        state_.lane, is_one ? first.flow()->options.input : "its topics", tasks_.size(),
-        tasks_.size() == 1 ? "" : "s");
+        state_.lane, is_one ? first.flow()->options.input : "its topics",
+        Several(static_cast<int64_t>(tasks_.size()), "partition"));
   }
   caught_up_ = has_all;
 }
