@@ -1,14 +1,10 @@
 // The daemon from start to end, with brokers in memory.
 #include <gtest/gtest.h>
-#include <spdlog/logger.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +14,7 @@
 #include "src/pipeline/daemon/daemon.h"
 #include "tests/support/fake_brokers.h"
 #include "tests/support/fake_cluster.h"
+#include "tests/support/warnings_of.h"
 
 namespace lethe::test {
 namespace {
@@ -93,19 +90,6 @@ class DaemonRunTest : public testing::Test {
     if (!created.ok()) return created.status();
     daemon_ = *std::move(created);
     return daemon_->Run();
-  }
-  // What is logged as one meanwhile, a line each.
-  static std::string Warnings(const std::function<void()>& run) {
-    std::ostringstream said;
-    const auto before = spdlog::default_logger();
-    auto logger =
-        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said));
-    logger->set_level(spdlog::level::warn);
-    logger->set_pattern("%v");
-    spdlog::set_default_logger(std::move(logger));
-    run();
-    spdlog::set_default_logger(before);
-    return said.str();
   }
   std::vector<std::string> Out() const {
     std::vector<std::string> keys;
@@ -185,7 +169,7 @@ TEST_F(DaemonRunTest, AStopWhileTheTopicOfSnapshotsIsAwayEndsItWell) {
 TEST_F(DaemonRunTest, AGroupThatBeginsWhereTheOutputHasRecordsIsWarnedOf) {
   Append(0, "in", "a");
   topics_.by_name["out"].ends[0] = 1;
-  EXPECT_EQ(Warnings([&] { EXPECT_TRUE(Run().ok()); }),
+  EXPECT_EQ(WarningsOf([&] { EXPECT_TRUE(Run().ok()); }),
             "output topic out has been written to, and group g has no committed offsets of in: lethe writes "
             "the whole input to it, perhaps once more: if another group wrote to it, or this one's offsets "
             "expired, correct group, or set the offsets; nothing, if that is meant\n");
@@ -197,7 +181,7 @@ TEST_F(DaemonRunTest, OfAListEachOutputThatHasRecordsIsWarnedOf) {
   Append(1, "more", "b");
   for (const char* output : {"out", "out2"}) topics_.by_name[output].ends[0] = 1;
   topics_.by_name["more"].commits["g"] = {{0, ""}};
-  const std::string warnings = Warnings([&] {
+  const std::string warnings = WarningsOf([&] {
     EXPECT_TRUE(Run({Entry("in", "out"), Entry("more", "out2")}).ok());
   });
   EXPECT_NE(warnings.find("output topic out has been written to"), std::string::npos) << warnings;
@@ -206,14 +190,14 @@ TEST_F(DaemonRunTest, OfAListEachOutputThatHasRecordsIsWarnedOf) {
 
 TEST_F(DaemonRunTest, AGroupThatBeginsWithItsOutputIsNotWarnedOf) {
   Append(0, "in", "a");
-  EXPECT_EQ(Warnings([&] { EXPECT_TRUE(Run().ok()); }), "");
+  EXPECT_EQ(WarningsOf([&] { EXPECT_TRUE(Run().ok()); }), "");
 }
 
 TEST_F(DaemonRunTest, AGroupThatBeginsAtTheEndIsNotWarnedOf) {
   Append(0, "in", "a");
   topics_.by_name["out"].ends[0] = 1;
   options_.start = Start::kLatest;
-  EXPECT_EQ(Warnings([&] { EXPECT_TRUE(Run().ok()); }), "");
+  EXPECT_EQ(WarningsOf([&] { EXPECT_TRUE(Run().ok()); }), "");
 }
 
 TEST_F(DaemonRunTest, ATopicThatWouldFeedItselfIsRefused) {

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "src/pipeline/daemon/log_trimmer.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/describe_topics.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "tests/support/fake_brokers.h"
+#include "tests/support/warnings_of.h"
 
 namespace lethe {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 DaemonOptions Merged() {
   DaemonOptions options;
   options.process.group = "g";
+  options.process.instance = "i";
   options.input = "a";
   options.output = "x";
   options.scope = Scope::kTopic;
@@ -66,6 +69,18 @@ TEST_F(OwnTopicsTest, ALostRepartitionTopicIsNotCreatedAgain) {
   EXPECT_TRUE(topics_.created.empty());
   topics_.by_name["b"].commits[RoutingGroup(options_)] = {{5, ""}, {7, ""}};
   EXPECT_TRUE(EnsureRepartitionTopic(options_, routers_).ok()) << "the group was reset";
+}
+
+TEST_F(OwnTopicsTest, AnInstanceThatBeganToRouteAMomentAgoIsNoLoss) {
+  topics_.by_name["b"].commits[RoutingGroup(options_)] = {Routed(7)};
+  topics_.by_name[topic_].partitions = 2;
+  const auto warnings = [&] { return WarningsOf([&] { WarnOfLoss(options_, routers_, deduplicators_); }); };
+  EXPECT_NE(warnings().find("may have been deleted and created again"), std::string::npos);
+  const std::string name = absl::StrCat("lethe-", options_.process.instance);
+  topics_.members[RoutingGroup(options_)] = {{"id", name, "here"}};
+  EXPECT_NE(warnings(), "") << "a former life of its own may have crashed";
+  topics_.members[RoutingGroup(options_)].push_back({"id", "lethe-other", "there"});
+  EXPECT_EQ(warnings(), "");
 }
 
 TEST_F(OwnTopicsTest, ARightThatIsMissingIsNamed) {

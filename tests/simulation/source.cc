@@ -54,8 +54,9 @@ SimulatedSource::SimulatedSource(const DaemonOptions& options, const Flows& flow
       client_(
           thread.world(), group, connection, [this] { Wake(); },
           [this](const std::string& topic) { return flows_.Find(topic)->number; }),
-      static_id_(options.process.static_membership == StaticMembership::kNever ? ""
-                                                                               : MemberName(options, lane)) {}
+      static_id_(options.process.static_membership == StaticMembership::kNever
+                     ? ""
+                     : MemberName(options.process, lane)) {}
 
 absl::Status SimulatedSource::Open() {
   thread_.Pass();

@@ -37,8 +37,9 @@ struct FakeTopics {
   std::map<std::string, Topic> by_name = {};
   std::map<std::string, absl::Status> trouble =
       {};  // of topics: what every question about them is answered with
-  std::map<std::string, absl::Status> group_trouble = {};  // the same, of groups and their commits
-  absl::Status refusal = {};                               // of the clients' credentials
+  std::map<std::string, absl::Status> group_trouble = {};        // the same, of groups and their commits
+  std::map<std::string, std::vector<NamedMember>> members = {};  // by group
+  absl::Status refusal = {};                                     // of the clients' credentials
   bool is_away = false;
   absl::Status may_create = {};
   std::vector<std::string> created = {};
@@ -137,7 +138,7 @@ class FakeBrokers final : public Brokers {
     }
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<NamedMember>> AskMembers() override { return std::vector<NamedMember>(); }
+  absl::StatusOr<std::vector<NamedMember>> AskMembers() override { return topics_.members[group_]; }
   absl::StatusOr<Answers> DeleteRecords(const EndsByTopic& below) override {
     if (absl::Status away = Away(); !away.ok()) return away;
     Answers answers;

@@ -49,7 +49,7 @@ ClientConfig Consumer::Config(const DaemonOptions& options, int lane) {
                                                   : "range,roundrobin");
   // Each lane is a member, and needs a name of its own.
   if (options.process.static_membership != StaticMembership::kNever) {
-    config.Set("group.instance.id", MemberName(options, lane));
+    config.Set("group.instance.id", MemberName(options.process, lane));
   }
   return config;
 }

@@ -15,8 +15,8 @@ namespace {
 // Two processes that were both there first, after a network was cut, say: one of them must give in.
 constexpr int kMostInARow = 3;
 
-std::string PropertyOr(const DaemonOptions& options, absl::string_view name, std::string fallback) {
-  for (const auto& [key, value] : options.process.properties) {
+std::string PropertyOr(const ProcessOptions& process, absl::string_view name, std::string fallback) {
+  for (const auto& [key, value] : process.properties) {
     if (key == name) fallback = value;
   }
   return fallback;
@@ -24,14 +24,14 @@ std::string PropertyOr(const DaemonOptions& options, absl::string_view name, std
 
 absl::Duration SessionTimeout(const DaemonOptions& options) {
   int64_t ms = 0;
-  const std::string given = PropertyOr(options, "session.timeout.ms", "");
+  const std::string given = PropertyOr(options.process, "session.timeout.ms", "");
   return absl::SimpleAtoi(given, &ms) ? absl::Milliseconds(ms) : absl::Seconds(45);  // librdkafka's default
 }
 
 }  // namespace
 
-std::string MemberName(const DaemonOptions& options, int lane) {
-  return absl::StrCat(options.process.instance, "-", lane);
+std::string MemberName(const ProcessOptions& process, int lane) {
+  return absl::StrCat(process.instance, "-", lane);
 }
 
 InstanceClaim::InstanceClaim(const DaemonOptions& options, AskMembers ask, const Clock& clock)
@@ -41,9 +41,17 @@ InstanceClaim::InstanceClaim(const DaemonOptions& options, AskMembers ask, const
       ask_(std::move(ask)),
       clock_(clock) {}
 
-std::string InstanceClaim::NameOf(int lane) const {
-  return is_static_ ? MemberName(options_, lane)
-                    : PropertyOr(options_, "client.id", absl::StrCat("lethe-", options_.process.instance));
+std::string InstanceClaim::NameOf(const ProcessOptions& process, int lane) {
+  return process.static_membership != StaticMembership::kNever
+             ? MemberName(process, lane)
+             : PropertyOr(process, "client.id", absl::StrCat("lethe-", process.instance));
+}
+
+bool InstanceClaim::HasName(const ProcessOptions& process, const NamedMember& member) {
+  for (int lane = 0; lane < process.lanes; ++lane) {
+    if (member.name == NameOf(process, lane)) return true;
+  }
+  return false;
 }
 
 void InstanceClaim::Look() {
@@ -51,11 +59,7 @@ void InstanceClaim::Look() {
   if (!members.ok()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const NamedMember& member : *members) {
-    bool has_our_name = false;
-    for (int lane = 0; lane < options_.process.lanes && !has_our_name; ++lane) {
-      has_our_name = member.name == NameOf(lane);
-    }
-    if (!has_our_name) continue;
+    if (!HasName(options_.process, member)) continue;
     newcomer_until_ = clock_.Steady() + session_timeout_;
     spdlog::info(
         "group {} has a member named {} on host {}: this process takes its place, or ends if that one is "
@@ -68,7 +72,7 @@ void InstanceClaim::Look() {
 absl::StatusOr<std::string> InstanceClaim::HostOfOther(int lane, const std::string& own) const {
   const auto members = ask_();
   if (!members.ok()) return members.status();
-  const std::string name = NameOf(lane);
+  const std::string name = NameOf(options_.process, lane);
   int of_this_name = 0;  // with the lane's own, unless another took its place
   std::string host;
   for (const NamedMember& member : *members) {

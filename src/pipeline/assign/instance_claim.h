@@ -24,7 +24,7 @@ struct NamedMember {
 };
 
 // The group.instance.id of a lane that is a static member: each lane is a member.
-std::string MemberName(const DaemonOptions& options, int lane);
+std::string MemberName(const ProcessOptions& process, int lane);
 
 // A process's claim on the name of its instance. Another process of that name fences this one's consumers or
 // producers. The one that was there first takes the name back, and the newcomer ends. Only the newcomer sees
@@ -38,6 +38,9 @@ class InstanceClaim {
   using AskMembers = std::function<absl::StatusOr<std::vector<NamedMember>>()>;
 
   InstanceClaim(const DaemonOptions& options, AskMembers ask, const Clock& clock = SystemClock());
+
+  // Whether the member has the name of one of this process's lanes.
+  static bool HasName(const ProcessOptions& process, const NamedMember& member);
 
   // Before the lanes start.
   void Look();
@@ -54,7 +57,7 @@ class InstanceClaim {
     absl::Time last = absl::InfinitePast();
   };
   // The lane's name in the group, or all lanes' common one.
-  std::string NameOf(int lane) const;
+  static std::string NameOf(const ProcessOptions& process, int lane);
   // Fences are in a row if no more time is between two of them. Shorter than the pause, and longer than it
   // takes two that fight to recreate their clients.
   absl::Duration row() const { return std::max(session_timeout_ / 4, absl::Seconds(5)); }

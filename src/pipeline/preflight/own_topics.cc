@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "src/pipeline/assign/instance_claim.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/describe_topics.h"
 #include "src/pipeline/preflight/repartition_rules.h"
@@ -64,6 +66,14 @@ absl::StatusOr<TopicConfig> ConfigIfNew(const DaemonOptions& options, Brokers& r
   return RepartitionConfig(input);
 }
 
+// Whether another instance is in the group: not a former life of this one, which may have crashed.
+bool HasOthers(const ProcessOptions& process, Brokers& brokers) {
+  const auto members = brokers.AskMembers();
+  return members.ok() && absl::c_any_of(*members, [&](const NamedMember& each) {
+           return !InstanceClaim::HasName(process, each);
+         });
+}
+
 }  // namespace
 
 absl::Status EnsureTotalsTopics(const DaemonOptions& options, Brokers& brokers) {
@@ -108,7 +118,10 @@ void WarnOfLoss(const DaemonOptions& options, Brokers& routers, Brokers& dedupli
     if (!routed.ok() || !judged.ok()) continue;
     DaemonOptions of_input = options;
     of_input.input = input;
-    if (const auto lost = LostInTopic(of_input, *routed, *judged)) return spdlog::warn("{}", lost->Text());
+    const auto lost = LostInTopic(of_input, *routed, *judged);
+    if (!lost) continue;
+    if (!HasOthers(options.process, routers)) spdlog::warn("{}", lost->Text());
+    return;
   }
 }
 

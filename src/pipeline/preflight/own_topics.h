@@ -29,7 +29,8 @@ absl::Status EnsureRepartitionTopic(const DaemonOptions& options, Brokers& route
 absl::Status MayCreateRepartitionTopic(const DaemonOptions& options, Brokers& brokers,
                                        const TopicFacts& input);
 
-// Logs LostInTopic(). Each asks for its group; what they cannot tell is not said.
+// Logs LostInTopic(), unless other instances run: they may have begun to route a moment ago, and if the topic
+// was deleted, they say so. Each asks for its group; what they cannot tell is not said.
 void WarnOfLoss(const DaemonOptions& options, Brokers& routers, Brokers& deduplicators);
 
 }  // namespace lethe

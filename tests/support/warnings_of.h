@@ -1,0 +1,32 @@
+// What is logged as a warning or an error meanwhile, a line each.
+#ifndef LETHE_TESTS_SUPPORT_WARNINGS_OF_H_
+#define LETHE_TESTS_SUPPORT_WARNINGS_OF_H_
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace lethe {
+
+inline std::string WarningsOf(const std::function<void()>& run) {
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  auto logger =
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said));
+  logger->set_level(spdlog::level::warn);
+  logger->set_pattern("%v");
+  spdlog::set_default_logger(std::move(logger));
+  run();
+  spdlog::set_default_logger(before);
+  return said.str();
+}
+
+}  // namespace lethe
+
+#endif  // LETHE_TESTS_SUPPORT_WARNINGS_OF_H_
