@@ -267,15 +267,9 @@ TEST_F(DaemonRunTest, RestoresOfManyPartitionsTakeOneLine) {
   }
   EXPECT_TRUE(Run().ok());
   connector_ = std::make_unique<FakeConnector>(topics_, logs_);
-  std::ostringstream said;
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
-  EXPECT_TRUE(Run().ok());
-  spdlog::set_default_logger(before);
-  EXPECT_TRUE(absl::StrContains(said.str(), "lane 0: 17 partitions ready after replaying 34 offsets\n"))
-      << said.str();
-  EXPECT_FALSE(absl::StrContains(said.str(), "ready at offset")) << said.str();
+  const std::string said = LogOf(spdlog::level::info, [&] { EXPECT_TRUE(Run().ok()); });
+  EXPECT_TRUE(absl::StrContains(said, "lane 0: 17 partitions ready after replaying 34 offsets\n")) << said;
+  EXPECT_FALSE(absl::StrContains(said, "ready at offset")) << said;
 }
 
 // Once may be an election.
