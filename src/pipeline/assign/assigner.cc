@@ -240,8 +240,10 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
   task.StartRestore(metadata, notes.covered_since);
   task.StartSnapshot(*std::move(restored), *id, *RestartPoints::Parse(options_.stage.horizon, notes.points),
                      notes);
-  spdlog::info("{}: snapshot {} is loaded, with {} ids; {} offsets to replay", task.Name(), metadata.snapshot,
-               task.filter()->Status().filter.ids, task.restore().left());
+  if (are_named_) {
+    spdlog::info("{}: snapshot {} is loaded, with {} ids; {} offsets to replay", task.Name(),
+                 metadata.snapshot, task.filter()->Status().filter.ids, task.restore().left());
+  }
   return true;
 }
 

@@ -61,6 +61,8 @@ class Assigner {
                                                 const LogState& log, Uncommitted uncommitted,
                                                 absl::Time wall_now);
 
+  // Whether the log names each partition whose snapshot is loaded.
+  void SetNamed(bool are_named) { are_named_ = are_named; }
   // Never lowers the number.
   void SetPartitions(int32_t partitions) { partitions_ = std::max(partitions_, partitions); }
   int32_t partitions() const { return partitions_; }
@@ -123,6 +125,7 @@ class Assigner {
   KeptPartitions& kept_;
   const GoOnLoading go_on_;
   bool has_begun_ = false;
+  bool are_named_ = true;
   std::set<std::string> refused_;
   std::string topic_id_;
 };

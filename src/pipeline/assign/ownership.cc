@@ -102,6 +102,7 @@ absl::Status Ownership::Prepare(const std::vector<TopicPartition>& partitions) {
   for (auto& [number, of_flow] : by_flow) {
     const Flow& flow = flows_.at(number);
     Assigner& assigner = AssignerOf(flow);
+    assigner.SetNamed(AreNamed(partitions.size()));
     assigner.SetPartitions(*std::max_element(of_flow.begin(), of_flow.end()) + 1);
     topics.push_back({&flow, std::move(of_flow), assigner.partitions(), assigner.has_begun()});
     without_answer_.erase(number);

@@ -1,5 +1,8 @@
 #include "src/pipeline/output/snapshot_cycle.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -8,6 +11,10 @@ namespace {
 
 // After the filter changed its shape, which it rarely does twice in a row.
 constexpr absl::Duration kAgainAfter = absl::Milliseconds(500);
+// So many begin after one commit, that thousands of partitions are saved in time; of large ones fewer, since
+// an image grows stale while it waits, and keeps copies of what changes.
+constexpr size_t kMostAtOnce = 16;
+constexpr int64_t kMostBytesAtOnce = int64_t{16} << 20;
 
 }  // namespace
 
@@ -23,7 +30,7 @@ void SnapshotCycle::Name(const std::vector<Task*>& partitions) {
 
 void SnapshotCycle::Take(const Tasks& tasks) {
   const absl::Time now = clock_.Steady();
-  Task* next = nullptr;  // that has been due for the longest: the thread may have more to do than it can
+  std::vector<Task*> due;
   for (const auto& [id, task] : tasks) {
     Snapshots* const snapshots = task->flow()->snapshots.get();
     if (snapshots == nullptr) continue;
@@ -45,9 +52,17 @@ void SnapshotCycle::Take(const Tasks& tasks) {
                         now >= task->snapshots().next;
     // Before the first record there is no mark to recognize the log by.
     if (!is_due || task->committed_mark().offset < 0) continue;
-    if (next == nullptr || task->snapshots().next < next->snapshots().next) next = task.get();
+    if (snapshots->idle()) due.push_back(task.get());
   }
-  if (next != nullptr && next->flow()->snapshots->idle()) Begin(*next);
+  // First those that have been due for the longest: the thread may have more to do than it can.
+  std::stable_sort(due.begin(), due.end(),
+                   [](Task* x, Task* y) { return x->snapshots().next < y->snapshots().next; });
+  int64_t bytes = 0;
+  for (size_t i = 0; i < std::min(due.size(), kMostAtOnce); ++i) {
+    bytes += due[i]->status().filter.memory_bytes;
+    if (i > 0 && bytes > kMostBytesAtOnce) break;
+    Begin(*due[i]);
+  }
 }
 
 void SnapshotCycle::Begin(Task& task) {

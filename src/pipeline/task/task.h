@@ -330,7 +330,8 @@ class Task {
 using Tasks = std::map<TopicPartition, std::unique_ptr<Task>>;
 
 // Few partitions are each named in the log; of many a line says how many.
-inline bool AreNamed(const Tasks& tasks) { return tasks.size() <= 16; }
+inline bool AreNamed(size_t partitions) { return partitions <= 16; }
+inline bool AreNamed(const Tasks& tasks) { return AreNamed(tasks.size()); }
 
 // Null if it is not owned.
 inline Task* Find(const Tasks& tasks, TopicPartition partition) {
