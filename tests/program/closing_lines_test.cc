@@ -27,10 +27,22 @@ TEST(ClosingLines, TotalsAreThoseOfAllLanes) {
 
 TEST(ClosingLines, WhoNeverBeganHasCommittedNothing) {
   DaemonReport report;
-  EXPECT_EQ(Farewell(report, false).find("all committed"), std::string::npos);
+  EXPECT_EQ(Farewell(report, {}).find("all committed"), std::string::npos);
   report.lanes.emplace_back();
-  EXPECT_NE(Farewell(report, false).find("all committed"), std::string::npos);
-  EXPECT_EQ(Farewell(report, true).find("all committed"), std::string::npos);
+  EXPECT_NE(Farewell(report, {}).find("all committed"), std::string::npos);
+  EXPECT_EQ(Farewell(report, {.unfinished = true}).find("all committed"), std::string::npos);
+}
+
+TEST(ClosingLines, AGroupThatDoesNotAnswerIsNotLeft) {
+  DaemonReport report;
+  report.lanes.emplace_back();
+  EXPECT_EQ(Farewell(report, {}), "all committed, left the group");
+  for (const bool unfinished : {false, true}) {
+    const std::string farewell = Farewell(report, {unfinished, /*unanswered=*/true});
+    EXPECT_EQ(farewell.find("all committed") == std::string::npos, unfinished);
+    EXPECT_EQ(farewell.find("left the group"), std::string::npos);
+    EXPECT_NE(farewell.find("session.timeout.ms"), std::string::npos);
+  }
 }
 
 }  // namespace

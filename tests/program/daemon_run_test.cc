@@ -113,6 +113,7 @@ TEST_F(DaemonRunTest, ReadsToTheEndOfTheStart) {
   EXPECT_EQ(Out(), (Keys{"a", "b"}));
   EXPECT_FALSE(daemon_->LeavesUnfinished());
   EXPECT_TRUE(daemon_->OnlyLeaves());
+  EXPECT_FALSE(daemon_->IsUnanswered());
 }
 
 TEST_F(DaemonRunTest, WaitsForBrokersThatAreAway) {
@@ -136,6 +137,19 @@ TEST_F(DaemonRunTest, AStopWhileItWaitsEndsItWell) {
   clock_.on_wait = [&] { daemon_->Stop(); };
   EXPECT_TRUE(Run().ok());
   EXPECT_TRUE(logs_.output.empty());
+}
+
+TEST_F(DaemonRunTest, WhetherBrokersAnswerAtTheEndIsKnown) {
+  options_.process.exit_at_end = false;
+  Append(0, "in", "a");
+  clock_.on_wait = [&] {
+    if (daemon_->Report().lanes.empty() || daemon_->Report().lanes[0].totals.unique == 0) return;
+    topics_.is_away = true;
+    daemon_->Stop();
+  };
+  EXPECT_TRUE(Run().ok());
+  EXPECT_TRUE(daemon_->IsUnanswered());
+  EXPECT_FALSE(daemon_->LeavesUnfinished());
 }
 
 TEST_F(DaemonRunTest, AMissingTopicIsWaitedForAMoment) {

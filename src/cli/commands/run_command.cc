@@ -95,9 +95,7 @@ class SignalThread {
     }
     const bool all_is_out = daemon_.OnlyLeaves();
     if (all_is_out) {
-      spdlog::info(
-          "all committed, but the group has not answered: ending without leaving it; its partitions move "
-          "after session.timeout.ms");
+      spdlog::warn("{}", Farewell(daemon_.Report(), {.unanswered = true}));
     } else {
       spdlog::critical(
           "{}: ending without leaving the group; the next start replays uncommitted records",
@@ -283,8 +281,9 @@ int RunCommand(const RunConfig& config) {
   const DaemonReport report = (*daemon)->Report();
   if (const std::string totals = Totals(report); !totals.empty()) spdlog::info("{}", totals);
   if (status.ok()) {
-    const bool unfinished = (*daemon)->LeavesUnfinished();
-    spdlog::log(unfinished ? spdlog::level::warn : spdlog::level::info, "{}", Farewell(report, unfinished));
+    const Ending ending = {(*daemon)->LeavesUnfinished(), (*daemon)->IsUnanswered()};
+    spdlog::log(ending.unfinished || ending.unanswered ? spdlog::level::warn : spdlog::level::info, "{}",
+                Farewell(report, ending));
   }
   const int code = status.ok() ? kExitOk : Fail(status, config);  // the last line
   spdlog::shutdown();

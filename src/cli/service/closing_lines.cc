@@ -32,11 +32,18 @@ std::string Totals(const DaemonReport& report) {
                       " transactions committed, ", aborts == 0 ? "none" : FormatCount(aborts), " aborted");
 }
 
-std::string Farewell(const DaemonReport& report, bool unfinished) {
+std::string Farewell(const DaemonReport& report, Ending ending) {
   if (report.lanes.empty() && report.routing_lanes.empty()) {
     return "stopped before the first record was read";
   }
-  if (unfinished) {
+  if (ending.unanswered) {
+    return absl::StrCat(
+        ending.unfinished ? "the last transaction was aborted, and the next owner replays uncommitted records"
+                          : "all committed",
+        ", but the group has not answered: ending without leaving it; its partitions move "
+        "after session.timeout.ms");
+  }
+  if (ending.unfinished) {
     return "left the group; the last transaction was aborted: the next owner replays uncommitted records, "
            "and nothing is lost";
   }

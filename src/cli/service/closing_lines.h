@@ -11,8 +11,12 @@ namespace lethe {
 // "1,000 records: 900 unique, 100 duplicates; 12 transactions committed, none aborted". Empty if no lane ran.
 std::string Totals(const DaemonReport& report);
 
-// How a run that was asked to end has ended. `unfinished`: its last transaction was aborted.
-std::string Farewell(const DaemonReport& report, bool unfinished);
+struct Ending {
+  bool unfinished = false;  // the last transaction was aborted
+  bool unanswered = false;  // no broker answers, so the group may not know that this process has left it
+};
+// How a run that was asked to end has ended.
+std::string Farewell(const DaemonReport& report, Ending ending);
 
 }  // namespace lethe
 

@@ -90,6 +90,7 @@ absl::Status Daemon::Run() {
   // Before the lanes end: snapshots that they leave to be removed wait for this thread.
   if (snapshot_thread_) snapshot_thread_->GiveUpWriting();
   for (Lanes* lanes : lanes_) lanes->Join();
+  is_unanswered_ = !judging_.Connect().ok() || !judging_.brokers()->CountBrokers().ok();
   source_feed_.reset();
   if (snapshot_thread_) snapshot_thread_->Stop();
   // With exit_at_end a user waits for the end, so wait for a store that is away; else the next owner fills

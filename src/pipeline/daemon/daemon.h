@@ -66,6 +66,8 @@ class Daemon {
   bool OnlyLeaves() const;
   // After Run(): the last records could not be committed, and the next owner replays them.
   bool LeavesUnfinished() const;
+  // After Run(): no broker answered at the end, so the group may not know that the lanes have left it.
+  bool IsUnanswered() const { return is_unanswered_; }
 
   // The time since the last heartbeat of the most silent lane; a lane that only waits still beats.
   absl::Duration SilentFor() const;
@@ -111,6 +113,7 @@ class Daemon {
   StopFlag stop_;
   StopFlag hurried_;  // Stop() was called
   InstanceLock instance_lock_;
+  bool is_unanswered_ = false;
   Lanes judging_;
   std::optional<int32_t> snapshot_partitions_;       // of the topic of snapshots, since it was there
   std::unique_ptr<SnapshotThread> snapshot_thread_;  // ends before the flows; null: there are no snapshots
