@@ -83,6 +83,7 @@ TEST(RecordReaderTest, JsonStringsAndNumbers) {
   EXPECT_EQ(IdOfValue("json:/id", R"( { "x" : [1, {"id":2}] , "id" : "abc" } )"), "sabc");
   EXPECT_EQ(IdOfValue("json:/id", R"({"id":1})"), "n1");
   EXPECT_EQ(IdOfValue("json:/id", "{\"id\":1.0\n}"), "n1.0");
+  EXPECT_EQ(IdOfValue("json:/id", R"({"id":1e0})"), "n1e0");
   EXPECT_EQ(IdOfValue("json:/id", R"({"id":"1"})"), "s1");
   EXPECT_EQ(IdOfValue("json:/id", R"({"id":-0.5E+10})"), "n-0.5E+10");
 }
