@@ -17,6 +17,8 @@
 
 namespace lethe {
 
+class EngineFilter;
+
 // An id and the stream time at which it was judged. Stream time is in milliseconds since the Unix epoch, as
 // in Kafka; kNoStreamTime until the stream has a time.
 struct TimedId {
@@ -65,6 +67,12 @@ class LETHE_EXPORT Filter {
   // The status without the figures that need a look through the filter's memory, such as the estimated rate;
   // those are 0. The stage calls it while events wait, so it takes microseconds.
   virtual FilterStatus Figures() const { return Status(); }
+
+ private:
+  friend class Shard;
+  friend class EngineFilter;
+  // Of lethe's own filters. (A cast would need the RTTI of a program's filter, which may have none.)
+  virtual EngineFilter* AsEngineFilter() { return nullptr; }
 };
 
 struct FilterOptions {

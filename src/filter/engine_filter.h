@@ -69,6 +69,9 @@ class EngineFilter : public Filter {
   // Called when the bits are there. False if they cannot be those of such a filter, which can then only be
   // destroyed.
   virtual bool Restored() { return true; }
+
+ private:
+  EngineFilter* AsEngineFilter() final { return this; }
 };
 
 // Unimplemented, with what to do.

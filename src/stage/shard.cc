@@ -23,7 +23,7 @@ constexpr size_t kAhead = 8;
 
 Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory)
     : filter_(std::move(filter)),
-      engine_filter_(dynamic_cast<EngineFilter*>(filter_.get())),
+      engine_filter_(filter_->AsEngineFilter()),
       renews_(options.renew),
       audit_(options.audit_share, options.horizon, filter_.get(), audit_memory, options.renew) {}
 

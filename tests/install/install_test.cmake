@@ -195,6 +195,7 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-cmake -DCMAKE_PR
 run(${CMAKE_COMMAND} --build ${WORK}/by-cmake)
 check_program(${WORK}/by-cmake/outside)
 check_program(${WORK}/by-cmake/host)
+check_program(${WORK}/by-cmake/own_filter)
 # A plugin exports its own function and nothing of lethe, and has only what it calls.
 check_exports(${WORK}/by-cmake/libplugin.so "RunPlugin\\(\\)" "lethe::")
 if(NOT FLAGS AND NOT CONFIG STREQUAL Debug)
@@ -250,7 +251,7 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-shared -DCMAKE_P
   -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${WORK}/by-shared)
 string(REGEX MATCH "^[0-9]+[.][0-9]+" minor_version ${VERSION})
-foreach(program outside host)
+foreach(program outside host own_filter)
   check_program(${WORK}/by-shared/${program})
   run(ldd ${WORK}/by-shared/${program})
   if(NOT out MATCHES "liblethe[.]so[.]${minor_version} => ${WORK}/shared-prefix/")
