@@ -107,6 +107,7 @@ LineMemory::LineMemory(LineMemory&& other) noexcept
 
 LineMemory::~LineMemory() {
   if (mapping_ == nullptr) return;
+  ForgetForked();
   prefault_.reset();
   munmap(mapping_, mapping_bytes_);
   budget_->Release(bytes_);
@@ -173,11 +174,17 @@ char* LineMemory::GatheredAt(int64_t bytes) const {
   return data_ + std::clamp(2 * (bytes - huge_from_) / kChunkBytes * kChunkBytes, int64_t{0}, huge_from_);
 }
 
+void LineMemory::ForgetForked() {
+  if (prefault_ != nullptr && prefault_->IsForked()) (void)prefault_.release();
+}
+
 void LineMemory::ExpectPrepare() {
+  ForgetForked();
   if (prefault_ == nullptr) prefault_.reset(new (std::nothrow) Prefault);
 }
 
 void LineMemory::StopPreparing() {
+  ForgetForked();
   if (prefault_ != nullptr) prefault_->Fill(data_, data_);
 }
 

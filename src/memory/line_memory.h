@@ -69,6 +69,8 @@ class LineMemory {
  private:
   LineMemory(MemoryBudget* budget, void* mapping, size_t mapping_bytes, char* data);
   void StopPreparing();
+  // In a forked process, leaves the background task's remains where they are.
+  void ForgetForked();
   // Up to where small pages are gathered when the memory has so many bytes.
   char* GatheredAt(int64_t bytes) const;
   bool Move(int64_t most_bytes);

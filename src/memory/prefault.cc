@@ -1,6 +1,7 @@
 #include "src/memory/prefault.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace lethe {
 
-Prefault::Prefault() : thread_(StartBackgroundTask([this] { Run(); })) {}
+Prefault::Prefault() : process_(getpid()), thread_(StartBackgroundTask([this] { Run(); })) {}
 
 Prefault::~Prefault() {
   {
@@ -24,6 +25,8 @@ Prefault::~Prefault() {
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
+
+bool Prefault::IsForked() const { return getpid() != process_; }
 
 void Prefault::Fill(char* begin, char* end) {
   // Without a thread the first touch of a page waits, as usual.

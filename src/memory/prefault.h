@@ -2,6 +2,8 @@
 #ifndef LETHE_SRC_MEMORY_PREFAULT_H_
 #define LETHE_SRC_MEMORY_PREFAULT_H_
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -40,6 +42,10 @@ class Prefault {
   // until the next Fill has returned. Does nothing on Linux before 6.1.
   void Gather(char* begin, char* end);
 
+  // Whether this process was forked from the one that made this: the thread is not in it, and whoever waits
+  // for it, as the destructor does, waits forever.
+  bool IsForked() const;
+
   const char* present_from() const { return present_from_.load(std::memory_order_acquire); }
 
   // A huge page.
@@ -48,6 +54,7 @@ class Prefault {
  private:
   void Run();
 
+  const pid_t process_;
   std::mutex mutex_;
   std::condition_variable changed_;
   char* begin_ ABSL_GUARDED_BY(mutex_) = nullptr;

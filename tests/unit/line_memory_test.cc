@@ -1,8 +1,13 @@
 #include "src/memory/line_memory.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 
 namespace lethe {
@@ -103,6 +108,25 @@ TEST(LineMemory, StaysWithinTheBudget) {
     EXPECT_EQ(budget.used_bytes(), 8192);
   }
   EXPECT_EQ(budget.used_bytes(), 0);
+}
+
+// The background task's thread is not in a forked process, where nobody may wait for it.
+TEST(LineMemory, EndsInAForkedProcess) {
+  MemoryBudget budget(100 * kMiB);
+  std::optional<LineMemory> memory(Create(&budget, 8 * kMiB, 8 * kMiB));
+  memory->Prepare(0);
+  absl::SleepFor(absl::Milliseconds(100));  // until it has nothing to do
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(10);
+    memory->Shrink(4 * kMiB);
+    memory.reset();
+    _exit(budget.used_bytes() == 0 ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // With a limit far beyond the address space, filters can still be made: they get what room there is.
