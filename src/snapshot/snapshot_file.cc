@@ -38,6 +38,7 @@ absl::Status SyncFolderOf(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<SnapshotWriter> SnapshotWriter::Create(const std::string& path) {
+  if (path.empty()) return absl::InvalidArgumentError("snapshot: no path is given");
   const std::string temporary = absl::StrCat(path, ".new");
   // A crash may have left it.
   if (unlink(temporary.c_str()) != 0 && errno != ENOENT) return Failed("removing an old one", temporary);

@@ -39,7 +39,8 @@ absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& sa
                           const StageOptions& wanted) {
   const absl::string_view engine = EngineName(wanted.engine);
   if (saved.engine != engine) return Other(reader, "engine", saved.engine, engine);
-  if (saved.horizon != wanted.horizon) {
+  // A snapshot has whole nanoseconds.
+  if (saved.horizon != absl::Nanoseconds(absl::ToInt64Nanoseconds(wanted.horizon))) {
     return Other(reader, "horizon", DurationText(saved.horizon), DurationText(wanted.horizon));
   }
   if (saved.target_fpp != wanted.target_fpp) {

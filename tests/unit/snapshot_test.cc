@@ -466,6 +466,14 @@ TEST_F(SnapshotTest, OfAnotherConfiguration) {
   refused(Restored(), "its engine is sliced, and not compact");
 }
 
+// As a third of a second has it.
+TEST_F(SnapshotTest, AHorizonMayEndWithinANanosecond) {
+  options_.horizon = absl::Seconds(1) / 3;
+  ASSERT_NE(options_.horizon, absl::Nanoseconds(absl::ToInt64Nanoseconds(options_.horizon)));
+  SaveSmall();
+  EXPECT_TRUE(Restored().ok()) << Restored();
+}
+
 // In an earlier one the ids were in other places.
 TEST_F(SnapshotTest, OfAnotherVersion) {
   SaveSmall();
@@ -736,6 +744,7 @@ TEST_F(SnapshotFaultTest, NoPlaceForIt) {
   std::filesystem::create_directory(folder_ + "/taken");
   EXPECT_FALSE(partition_->Save(folder_ + "/taken", kOrigin, point_).ok());
   std::filesystem::remove(folder_ + "/taken");
+  EXPECT_EQ(partition_->Save("", kOrigin, point_).code(), absl::StatusCode::kInvalidArgument);
   ExpectOld();
 }
 
