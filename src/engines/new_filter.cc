@@ -9,7 +9,7 @@ namespace lethe {
 EngineLimits LimitsOf(Engine engine) {
   const bool is_exact = engine == Engine::kExact;
   return {.name = EngineName(engine),
-          .lowest_fpp = is_exact ? kLowestTargetFpp : kLowestCompactTarget,
+          .lowest_fpp = kLowestCompactTarget,
           .highest_fpp = is_exact ? kHighestTargetFpp : kHighestDefaultTarget,
           .smallest_filter_bytes = SmallestCompactFilterBytes()};
 }

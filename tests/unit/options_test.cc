@@ -49,6 +49,7 @@ TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
   EXPECT_TRUE(Validate({.target_fpp = 1e-15}).ok());
   EXPECT_TRUE(Validate(StageOptions{.target_fpp = 1e-12}, published).ok());
   EXPECT_TRUE(Validate({.target_fpp = 0.99, .engine = Engine::kExact}).ok());
+  EXPECT_TRUE(Validate({.target_fpp = 1e-15, .engine = Engine::kExact}).ok());
 }
 
 TEST(EngineTest, NamesAndEnginesAreEachOthers) {
