@@ -193,7 +193,8 @@ class LETHE_EXPORT Partition {
   absl::Status AdvanceTo(absl::Time stream_time);
 
   // Begins a rebuild in the middle of a log, with the stream time of that point: stream time is at least that
-  // from now on. InfinitePast() if the log had none there. FailedPrecondition after the first event.
+  // from now on. InfinitePast() if the log had none there. FailedPrecondition after the first event, or if a
+  // transaction is open.
   absl::Status StartAt(absl::Time stream_time);
 
   // InfinitePast() until stream time has started to move.

@@ -160,6 +160,8 @@ void Partition::Impl::AdvanceShards(int64_t now_ms) {
 }
 
 absl::Status Partition::Impl::StartAt(absl::Time time) {
+  const absl::StatusOr<Outside> entered = EnterOutside("setting its time");
+  if (!entered.ok()) return entered.status();
   int64_t start_ms = ToMs(time);
   {
     const std::lock_guard lock(clock_mutex);
@@ -192,6 +194,7 @@ absl::Status Partition::Impl::Begin() {
   lacks_pending = false;
   const std::lock_guard lock(clock_mutex);
   clock_at_begin = clock;
+  started_at_begin = started;
   return absl::OkStatus();
 }
 
@@ -210,6 +213,7 @@ void Partition::Impl::Abort() noexcept {
   {
     const std::lock_guard lock(clock_mutex);
     clock = clock_at_begin;
+    started = started_at_begin;
   }
   transaction_open = false;
 }

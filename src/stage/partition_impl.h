@@ -97,6 +97,7 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
   StreamTime clock_at_begin;            // of the open transaction
   int64_t advanced_ms = kNoStreamTime;  // to which Observe() has moved the filters
   bool started = false;                 // an event was seen, or the time set
+  bool started_at_begin = false;        // of the open transaction
 
   mutable std::atomic<int> outside = 0;  // calls during which no transaction may begin
   std::atomic<bool> transaction_open = false;

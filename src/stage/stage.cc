@@ -152,6 +152,7 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
     absl::StatusOr<std::unique_ptr<Filter>> filter =
         new_filter_ == nullptr ? NewFilter(filter_options) : new_filter_(filter_options);
     if (!filter.ok()) return refused(filter.status());
+    if (*filter == nullptr) return refused(absl::InvalidArgumentError("the factory has made no filter"));
     shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &memory_->audit));
   }
   return std::unique_ptr<Partition>(new Partition(

@@ -270,6 +270,17 @@ TEST_P(StageTest, StartsAtAStreamTime) {
   EXPECT_EQ(partition_->StartAt(kStart).code(), absl::StatusCode::kFailedPrecondition);
 }
 
+// Its events were never there.
+TEST_P(StageTest, StartsAtAStreamTimeAfterAnAbort) {
+  Transaction transaction = Begin();
+  EXPECT_EQ(partition_->StartAt(kStart).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);
+  transaction.Abort();
+  EXPECT_EQ(partition_->stream_time(), absl::InfinitePast());
+  EXPECT_TRUE(partition_->StartAt(kStart).ok());
+  EXPECT_EQ(partition_->stream_time(), kStart);
+}
+
 TEST_P(StageTest, WrongUseIsRefusedOrHarmless) {
   constexpr absl::StatusCode kRefused = absl::StatusCode::kFailedPrecondition;
   std::vector<Verdict> verdicts(10);
@@ -418,6 +429,12 @@ TEST(CreateTest, RefusesOptionsThatCannotBeMet) {
   refused({.shards = 512}, "shards");
   refused({.shards = 6}, "shards");
   EXPECT_TRUE(Validate({}).ok());
+}
+
+TEST(CreateTest, AFactoryThatMakesNoFilterIsRefused) {
+  const auto stage = *DedupStage::Create(
+      {}, [](const FilterOptions&) -> absl::StatusOr<std::unique_ptr<Filter>> { return nullptr; });
+  EXPECT_EQ(stage->Open("p").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(HashSeedTest, IsRandomUnlessSet) {
