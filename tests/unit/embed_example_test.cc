@@ -102,15 +102,18 @@ bool Book(absl::Span<const Payment> payments, lethe::Partition& partition, Ledge
 
 // [example]
 // Judges each part in a thread of its own. Of copies in several parts one passes.
-void JudgeInThreads(absl::Span<const std::vector<lethe::Event>> parts,
-                    absl::Span<std::vector<lethe::Verdict>> verdicts, lethe::Partition& partition) {
+absl::Status JudgeInThreads(absl::Span<const std::vector<lethe::Event>> parts,
+                            absl::Span<std::vector<lethe::Verdict>> verdicts, lethe::Partition& partition) {
+  std::vector<absl::Status> judged(parts.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < parts.size(); ++i) {
     verdicts[i].resize(parts[i].size());
-    // Fails only if a transaction is open.
-    threads.emplace_back([&, i] { partition.Judge(parts[i], absl::MakeSpan(verdicts[i])).IgnoreError(); });
+    threads.emplace_back([&, i] { judged[i] = partition.Judge(parts[i], absl::MakeSpan(verdicts[i])); });
   }
   for (std::thread& thread : threads) thread.join();
+  absl::Status all;
+  for (const absl::Status& status : judged) all.Update(status);
+  return all;  // not OK: verdicts are missing
 }
 // [/example]
 
@@ -123,11 +126,12 @@ absl::StatusOr<std::unique_ptr<lethe::Partition>> Reopen(lethe::DedupStage& stag
                                                          absl::Span<const Payment> log, size_t next) {
   size_t first = 0;  // without a snapshot: all, or from a horizon before `next` on
   absl::StatusOr<std::unique_ptr<lethe::Partition>> partition;
-  if (auto restored = stage.Restore("payments", snapshot, kOrigin); restored.ok()) {
+  auto restored = stage.Restore("payments", snapshot, kOrigin);
+  if (restored.ok() && static_cast<size_t>(restored->point.offset) <= next) {
     first = static_cast<size_t>(restored->point.offset);
     partition = std::move(restored->partition);
   } else {
-    partition = stage.Open("payments");  // no snapshot, a damaged one, or one of something else
+    partition = stage.Open("payments");  // none, a damaged or later one, or one of something else
     if (!partition.ok()) return partition;
   }
   const auto replayed = log.subspan(first, next - first);  // copies, too: they are not judged
@@ -188,10 +192,13 @@ TEST_F(EmbedExampleTest, OneOfTheCopiesInSeveralThreadsPasses) {
   const auto partition = Open();
   const std::vector<std::vector<lethe::Event>> parts(3, Events(batch_, *partition));
   std::vector<std::vector<lethe::Verdict>> verdicts(parts.size());
-  JudgeInThreads(parts, absl::MakeSpan(verdicts), *partition);
+  EXPECT_TRUE(JudgeInThreads(parts, absl::MakeSpan(verdicts), *partition).ok());
   int64_t unique = 0;
   for (const auto& part : verdicts) unique += std::count(part.begin(), part.end(), lethe::Verdict::kUnique);
   EXPECT_EQ(unique, 2);
+  // Not all were judged, and the caller learns it.
+  const auto transaction = partition->Begin();
+  EXPECT_FALSE(JudgeInThreads(parts, absl::MakeSpan(verdicts), *partition).ok());
 }
 
 TEST_F(EmbedExampleTest, ARestartFindsAllThatWasJudgedBefore) {
@@ -212,6 +219,10 @@ TEST_F(EmbedExampleTest, ARestartFindsAllThatWasJudgedBefore) {
     ASSERT_TRUE(partition.ok()) << partition.status();
     EXPECT_EQ(*SumOfUnique(log, **partition), 100) << has_snapshot;
   }
+  // The database is older than the snapshot: no event after `next` is lost.
+  const auto partition = Reopen(*stage_, snapshot, log, 50);
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  EXPECT_EQ(*SumOfUnique(log, **partition), 250);
   std::filesystem::remove(snapshot);
 }
 
