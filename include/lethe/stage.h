@@ -136,8 +136,9 @@ class LETHE_EXPORT DedupStage {
 //
 // Stream time is the running maximum of the median of the last 101 event times, so a minority of wild
 // timestamps changes nothing. It starts when 101 times were seen whose middle half lies within a 32nd of the
-// horizon, at the latest when 303 were. A majority dated far ahead would stop time for good: give such events
-// the time InfinitePast(), which does not count. An id that passed at stream time s is a duplicate until
+// horizon, at the latest when 303 were. A majority dated far ahead would have all ids forgotten, and stop
+// time for good: give such events the time InfinitePast(), which does not count, or call LimitStreamTime()
+// with a little over the present before each batch. An id that passed at stream time s is a duplicate until
 // stream time s + horizon. A duplicate does not renew its id's age, but with StageOptions::renew.
 //
 // Thread safety: all methods may be called from several threads; the events of two threads are then judged in
@@ -207,7 +208,8 @@ class LETHE_EXPORT Partition {
   // ---- Operations ----
 
   // Stream time goes no further than `latest` from now on; it does not go back. For a replay, which must end
-  // at the stream time by which the log's results were judged. InfiniteFuture() lifts the limit.
+  // at the stream time by which the log's results were judged, and against clocks that are far ahead.
+  // InfiniteFuture() lifts the limit.
   void LimitStreamTime(absl::Time latest);
 
   // Writes the partition's memory to a file, first to PATH.new. Only the file's owner can read it, because it

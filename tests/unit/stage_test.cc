@@ -88,6 +88,20 @@ TEST_P(StageTest, AReplayEndsAtTheGivenStreamTime) {
   EXPECT_EQ(partition_->stream_time(), kStart + kHorizon / 2);
 }
 
+TEST_P(StageTest, AMajorityOfTheFutureForgetsNothingUnderALimit) {
+  std::vector<Verdict> verdicts(300);
+  EXPECT_TRUE(partition_->Judge(Events(0, 300), absl::MakeSpan(verdicts)).ok());
+  partition_->LimitStreamTime(kStart + absl::Seconds(1));
+  EXPECT_TRUE(partition_->Judge(Events(300, 300, kStart + 1000 * kHorizon), absl::MakeSpan(verdicts)).ok());
+  EXPECT_EQ(partition_->stream_time(), kStart + absl::Seconds(1));
+  EXPECT_TRUE(partition_->Judge(Events(0, 300), absl::MakeSpan(verdicts)).ok());
+  EXPECT_EQ(CountUnique(verdicts), 0);
+  // Time goes on with the limit, also when the clocks are right again.
+  partition_->LimitStreamTime(kStart + 3 * kHorizon);
+  EXPECT_TRUE(partition_->Judge(Events(600, 300, kStart + 2 * kHorizon), absl::MakeSpan(verdicts)).ok());
+  EXPECT_EQ(*partition_->Judge("id0", kStart + 2 * kHorizon), Verdict::kUnique);
+}
+
 TEST_P(StageTest, OneStep) {
   EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
   EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kDuplicate);
