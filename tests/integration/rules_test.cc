@@ -555,8 +555,7 @@ TEST(RulesTest, Rule24RunAndCheckJudgeAHistoryByTheTimeThatIsMissing) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
   const int64_t restart = MetadataField(flow.Committed()[0], "r");
   const auto checked = [&] { return flow.RunCommand("check", args).out; };
-  EXPECT_TRUE(
-      absl::StrContains(checked(), absl::StrCat(" reads ", 150 - restart, " offsets of 1 partition")))
+  EXPECT_TRUE(absl::StrContains(checked(), absl::StrCat(" reads ", 150 - restart, " offsets of 1 partition")))
       << checked();
   {
     const auto daemon = flow.Start(args);
