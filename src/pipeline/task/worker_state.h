@@ -37,7 +37,7 @@ class WorkerState {
   const StopFlag& stop;
   const Clock& clock;
   Heartbeat heartbeat;
-  absl::Status fatal;  // why the worker cannot go on, for the operator
+  absl::Status fatal;            // why the worker cannot go on, for the operator
   int64_t ready_partitions = 0;  // how often one became so
   int64_t replayed_offsets = 0;  // for that
 
