@@ -115,15 +115,15 @@ void Snapshots::Write(SnapshotTaking& taking) {
   if (written.ok()) {
     ended = SnapshotTaking::State::kDone;
     const double seconds = absl::ToDoubleSeconds(writing_.clock.Steady() - start);
-    spdlog::log(says_written_ ? spdlog::level::info : spdlog::level::debug,
-                "{}: snapshot written in {:.1f} s", NameOf(taking.partition), seconds);
-    says_written_ = false;
+    const bool is_named = writing_.thread != nullptr && writing_.thread->TakeNamesNext();
+    spdlog::log(is_named ? spdlog::level::info : spdlog::level::debug, "{}: snapshot written in {:.1f} s",
+                NameOf(taking.partition), seconds);
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counts_.taken;
     counts_.last_seconds = seconds;
   } else if (!absl::IsAborted(written) && !absl::IsCancelled(written)) {
     ended = SnapshotTaking::State::kFailed;
-    says_written_ = true;
+    if (writing_.thread != nullptr) writing_.thread->NameNext();
     Failed(taking.partition, written);
   }
   const bool was_dropped = taking.state.exchange(ended) == SnapshotTaking::State::kDropped;

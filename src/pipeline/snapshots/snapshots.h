@@ -13,6 +13,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -132,7 +133,6 @@ class Snapshots {
   std::vector<PartitionSnapshot> to_remove_;
   bool busy_ = false;
   SnapshotCounts counts_;
-  bool says_written_ = true;  // the first, and the first after one that failed; of who does the work
 };
 
 // The thread that writes the snapshots of all topics, one at a time: hundreds of topics need no thread each.
@@ -149,6 +149,10 @@ class SnapshotThread {
   // There is something to do.
   void Wake();
   bool idle() const { return !busy_; }
+  // Whether the log names the next snapshot: the first one of all, and the first after one that failed. From
+  // the thread.
+  void NameNext() { names_next_ = true; }
+  bool TakeNamesNext() { return std::exchange(names_next_, false); }
 
   // Cancels the snapshot that is being written, and writes no more.
   void GiveUpWriting();
@@ -164,6 +168,7 @@ class SnapshotThread {
   bool is_woken_ = false;
   std::atomic<bool> stop_ = false;
   std::atomic<bool> busy_ = false;
+  bool names_next_ = true;  // not guarded: it is the thread's
   std::thread thread_;
 };
 
