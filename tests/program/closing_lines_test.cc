@@ -33,6 +33,15 @@ TEST(ClosingLines, WhoNeverBeganHasCommittedNothing) {
   EXPECT_EQ(Farewell(report, {.unfinished = true}).find("all committed"), std::string::npos);
 }
 
+TEST(ClosingLines, AStaticMemberLeavesNoGroup) {
+  DaemonReport report;
+  report.lanes.emplace_back();
+  for (const bool unfinished : {false, true}) {
+    EXPECT_EQ(Farewell(report, {.unfinished = unfinished, .stays = true}).find("left the group"),
+              std::string::npos);
+  }
+}
+
 TEST(ClosingLines, AGroupThatDoesNotAnswerIsNotLeft) {
   DaemonReport report;
   report.lanes.emplace_back();

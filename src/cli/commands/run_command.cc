@@ -78,10 +78,10 @@ class SignalThread {
       if (signal == SIGHUP) spdlog::warn("SIGHUP: ignored; restart lethe to apply a changed configuration");
     }
     if (signal == SIGUSR1) return;
-    spdlog::info("{}: finishing the open transaction and leaving the group", signal == SIGTERM ? "SIGTERM"
-                                                                             : signal == SIGINT
-                                                                                 ? "SIGINT"
-                                                                                 : "the terminal was closed");
+    spdlog::info("{}: finishing the open transaction, then ending", signal == SIGTERM ? "SIGTERM"
+                                                                    : signal == SIGINT
+                                                                        ? "SIGINT"
+                                                                        : "the terminal was closed");
     manager_.Say("STOPPING=1");
     daemon_.Stop();
     const absl::Time asked = SteadyNow();
@@ -256,6 +256,7 @@ int RunCommand(const RunConfig& config) {
     options.record.schemas = schemas.get();
     for (DaemonOptions& topic : topics) topic.record.schemas = schemas.get();
   }
+  const bool stays = options.process.static_membership == StaticMembership::kAlways;
   auto daemon = Daemon::Create(std::make_unique<kafka::KafkaConnector>(), std::move(options), OpenStore,
                                std::move(topics));
   if (!daemon.ok()) return Fail(daemon.status(), config);
@@ -281,7 +282,7 @@ int RunCommand(const RunConfig& config) {
   const DaemonReport report = (*daemon)->Report();
   if (const std::string totals = Totals(report); !totals.empty()) spdlog::info("{}", totals);
   if (status.ok()) {
-    const Ending ending = {(*daemon)->LeavesUnfinished(), (*daemon)->IsUnanswered()};
+    const Ending ending = {(*daemon)->LeavesUnfinished(), (*daemon)->IsUnanswered(), stays};
     spdlog::log(ending.unfinished || ending.unanswered ? spdlog::level::warn : spdlog::level::info, "{}",
                 Farewell(report, ending));
   }

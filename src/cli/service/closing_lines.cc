@@ -44,8 +44,13 @@ std::string Farewell(const DaemonReport& report, Ending ending) {
         "after session.timeout.ms");
   }
   if (ending.unfinished) {
-    return "left the group; the last transaction was aborted: the next owner replays uncommitted records, "
-           "and nothing is lost";
+    return absl::StrCat(ending.stays ? "" : "left the group; ",
+                        "the last transaction was aborted: the next owner replays uncommitted records, and "
+                        "nothing is lost");
+  }
+  if (ending.stays) {
+    return "all committed; nobody reads its partitions until it is back, or session.timeout.ms is over "
+           "(static_membership)";
   }
   return "all committed, left the group";
 }

@@ -14,6 +14,7 @@ std::string Totals(const DaemonReport& report);
 struct Ending {
   bool unfinished = false;  // the last transaction was aborted
   bool unanswered = false;  // no broker answers, so the group may not know that this process has left it
+  bool stays = false;       // in the group (StaticMembership::kAlways)
 };
 // How a run that was asked to end has ended.
 std::string Farewell(const DaemonReport& report, Ending ending);
