@@ -115,7 +115,7 @@ int64_t CompactControl::HeapBytes() { return StepLog::HeapBytes(kSteps, std::siz
 
 FilterStatus CompactControl::Figures() const {
   FilterStatus status;
-  GetFigures(&status);
+  GetFigures(&status, /*with_generations=*/true);
   return status;
 }
 
@@ -393,7 +393,7 @@ int64_t CompactControl::LinesDue(int64_t now_ms, int64_t before_ms) const {
   return static_cast<int64_t>(static_cast<double>(lines) * std::min(slices, 1.0));
 }
 
-void CompactControl::GetFigures(FilterStatus* into) const {
+void CompactControl::GetFigures(FilterStatus* into, bool with_generations) const {
   FilterStatus& status = *into;
   status.shape.past_generations = std::max(0, epochs_.live() - 1);
   status.shape.refresh_period = epochs_.RefreshPeriod();
@@ -410,18 +410,18 @@ void CompactControl::GetFigures(FilterStatus* into) const {
   status.memory_above_need_bytes = MemoryAboveNeed();
   status.refreshes = epochs_.begun();
   status.limit_hits = limit_hits_;
+  const auto fill = [this](const CompactEpochs::Epoch& epoch) {
+    return static_cast<double>(epoch.ids) / static_cast<double>(table_->slots());
+  };
+  const CompactSpan& span = epochs_.span();
+  status.present_fill = epochs_.live() > 0 ? fill(epochs_[span.newest]) : 0;
   status.generations.clear();
-  status.present_fill = 0;
-  for (int64_t number = epochs_.span().newest; number >= epochs_.span().oldest; --number) {
+  for (int64_t number = span.newest; with_generations && number >= span.oldest; --number) {
     const CompactEpochs::Epoch& epoch = epochs_[number];
     const auto ago = [&](int64_t time_ms) { return absl::Milliseconds(epochs_.now_ms() - time_ms); };
     status.generations.push_back(
-        {.ids = epoch.ids,
-         .oldest = ago(epoch.first_ms),
-         .newest = ago(epoch.last_ms),
-         .fill = static_cast<double>(epoch.ids) / static_cast<double>(table_->slots())});
+        {.ids = epoch.ids, .oldest = ago(epoch.first_ms), .newest = ago(epoch.last_ms), .fill = fill(epoch)});
   }
-  if (!status.generations.empty()) status.present_fill = status.generations.front().fill;
 }
 
 template <typename Self, typename Fields>

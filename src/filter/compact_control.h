@@ -34,7 +34,7 @@ absl::StatusOr<CompactMemory> TakeCompactMemory(MemoryBudget* budget, int64_t ow
 class CompactControl : public EngineFilter {
  public:
   FilterStatus Figures() const override;
-  void GetFigures(FilterStatus* into) const override;
+  void GetFigures(FilterStatus* into, bool with_generations) const override;
   std::unique_ptr<EngineFilter::Sample> BeginSample(int64_t most_lines) const override;
 
   absl::StatusOr<FilterImage> BeginCopy() const override;

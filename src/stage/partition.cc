@@ -223,7 +223,7 @@ PartitionStatus Partition::Impl::Status() const {
   MergedShards merged(shards.size());
   ShardStatus of_shard;  // whose lists keep their memory
   for (const auto& shard : shards) {
-    shard->GetStatus(most_lines, &of_shard);
+    shard->GetStatus(most_lines, /*with_generations=*/shards.size() == 1, &of_shard);
     merged.Add(of_shard);
   }
   const ShardStatus all = merged.Take();

@@ -142,7 +142,7 @@ int64_t Shard::pending_bytes() const {
   return pending_.bytes();
 }
 
-void Shard::GetStatus(int64_t most_lines, ShardStatus* status) const {
+void Shard::GetStatus(int64_t most_lines, bool with_generations, ShardStatus* status) const {
   const std::lock_guard<std::mutex> one_at_a_time(status_mutex_);
   {
     const Lock lock(this);
@@ -155,7 +155,7 @@ void Shard::GetStatus(int64_t most_lines, ShardStatus* status) const {
       status->filter = filter_->Figures();
       return;
     }
-    engine_filter_->GetFigures(&status->filter);
+    engine_filter_->GetFigures(&status->filter, with_generations);
     const int64_t epoch = engine_filter_->ImageEpoch();
     const auto level = static_cast<int>(std::bit_width(static_cast<uint64_t>(status->filter.shape.lines)));
     // A table that fits into the sample is soon looked at: there the estimate is exact at any time.

@@ -81,7 +81,7 @@ class Shard {
   // `most_lines` at most, taken when the filter has begun an epoch or become twice or half as large; since
   // then it has changed as the modelled rate has. A filter that fits into the sample is looked at after each
   // event.
-  void GetStatus(int64_t most_lines, ShardStatus* status) const;
+  void GetStatus(int64_t most_lines, bool with_generations, ShardStatus* status) const;
 
  private:
   template <typename Self, typename Fields>

@@ -149,7 +149,7 @@ absl::StatusOr<SnapshotReport> Partition::Impl::Inspect(const std::string& path)
                            .partition = restored->partition->Status()};
   ShardStatus of_shard;
   for (const auto& shard : restored->partition->impl_->shards) {
-    shard->GetStatus(EngineFilter::kSampledLines, &of_shard);
+    shard->GetStatus(EngineFilter::kSampledLines, /*with_generations=*/true, &of_shard);
     report.shards.push_back(of_shard.filter);
   }
   return report;
