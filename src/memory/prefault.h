@@ -42,8 +42,8 @@ class Prefault {
   // until the next Fill has returned. Does nothing on Linux before 6.1.
   void Gather(char* begin, char* end);
 
-  // Whether this process was forked from the one that made this: the thread is not in it, and whoever waits
-  // for it, as the destructor does, waits forever.
+  // Whether this process was forked from the one that made this. The thread is not in it, so the destructor
+  // would wait for it forever.
   bool IsForked() const;
 
   const char* present_from() const { return present_from_.load(std::memory_order_acquire); }
