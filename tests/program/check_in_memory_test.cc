@@ -177,8 +177,8 @@ TEST_F(CheckInMemory, AGroupThatBeginsWhereTheOutputHasRecordsIsWarnedOf) {
   AddTopic("out").ends = {{0, 0}, {1, 5}};
   const std::string warning =
       "warning group of in: output topic out has been written to, and group g has no committed offsets of "
-      "in: "
-      "lethe writes the whole input to it, perhaps once more: if another group wrote to it, or this one's "
+      "in: lethe writes the whole input to it, perhaps once more: if another group wrote to it, or this "
+      "one's "
       "offsets expired, correct group, or set the offsets; nothing, if that is meant\n";
   EXPECT_EQ(Check(), warning);
   options_.scope = Scope::kTopic;

@@ -14,7 +14,7 @@
 #include "src/pipeline/daemon/daemon.h"
 #include "tests/support/fake_brokers.h"
 #include "tests/support/fake_cluster.h"
-#include "tests/support/warnings_of.h"
+#include "tests/support/log_of.h"
 
 namespace lethe::test {
 namespace {

@@ -1,12 +1,9 @@
 // What is said of keys that differ between copies, and of schemas that differ between records of a key; and
 // that nothing is said of others.
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/output/warnings.h"
 #include "src/pipeline/report/watches.h"
+#include "tests/support/log_of.h"
 
 namespace lethe::kafka {
 namespace {
@@ -128,10 +126,6 @@ TEST(FrameWatchTest, ASchemaThatVariesWithinAKeyIsSaidOnceAnHour) {
 
 // What the log says of records (key, value), with this id.
 std::string Said(const std::string& id, const std::vector<std::pair<std::string, std::string>>& records) {
-  std::ostringstream said;
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
   DaemonOptions options;
   options.record.id = *IdSpec::Parse(id);
   Flow flow(options, nullptr);
@@ -139,12 +133,13 @@ std::string Said(const std::string& id, const std::vector<std::pair<std::string,
   const StopFlag stop;
   const WorkerState state(0, stop);
   Warnings warnings(flow, state);
-  for (const auto& [key, value] : records) {
-    warnings.SeeEvent(0, HashId(key, 7), Verdict::kUnique, {.key = key, .value = value});
-  }
-  warnings.OfKeys({});
-  spdlog::set_default_logger(before);
-  return said.str();
+  return LogOf(spdlog::level::info, [&] {
+    for (const auto& record : records) {
+      warnings.SeeEvent(0, HashId(record.first, 7), Verdict::kUnique,
+                        {.key = record.first, .value = record.second});
+    }
+    warnings.OfKeys({});
+  });
 }
 
 TEST(FrameWatchTest, TheFieldToUseIsNamedIfTheIdHasTheFrameInIt) {

@@ -12,7 +12,7 @@
 #include "src/pipeline/preflight/describe_topics.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "tests/support/fake_brokers.h"
-#include "tests/support/warnings_of.h"
+#include "tests/support/log_of.h"
 
 namespace lethe {
 namespace {

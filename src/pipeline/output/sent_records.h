@@ -99,8 +99,8 @@ class SentRecords {
     int64_t unanswered_at_end = 0;  // records
     absl::Duration waited;          // while some of them had no answer
   };
-  // Of a flow, since the producer was made. A purged record counts as answered. Two flows may share
-  // a place: then both wait for both.
+  // Records of a flow since its producer began. One that the client purged counts as answered. Flows whose
+  // numbers share a place wait for each other's records.
   struct FlowCount {
     int64_t sent = 0;
     std::atomic<int64_t> answered{0};  // by the client's threads

@@ -1,6 +1,6 @@
 // What is logged meanwhile, a line each.
-#ifndef LETHE_TESTS_SUPPORT_WARNINGS_OF_H_
-#define LETHE_TESTS_SUPPORT_WARNINGS_OF_H_
+#ifndef LETHE_TESTS_SUPPORT_LOG_OF_H_
+#define LETHE_TESTS_SUPPORT_LOG_OF_H_
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
@@ -31,4 +31,4 @@ inline std::string WarningsOf(const std::function<void()>& run) { return LogOf(s
 
 }  // namespace lethe
 
-#endif  // LETHE_TESTS_SUPPORT_WARNINGS_OF_H_
+#endif  // LETHE_TESTS_SUPPORT_LOG_OF_H_
