@@ -77,7 +77,8 @@ Answer Broker::Init(const std::string& id, absl::Duration timeout, int* epoch) {
   }
   if (producer.state == Producer::State::kEnding) return Answer::kBusy;
   producer.timeout = timeout;
-  producer.last_ended = -1;
+  producer.transaction = -1;
+  producer.sequences.clear();
   *epoch = ++producer.epoch;
   return Answer::kOk;
 }
@@ -97,41 +98,65 @@ void Broker::Begin(Producer& producer) {
   });
 }
 
-Answer Broker::Produce(const std::string& id, int epoch, const std::string& topic_name, int32_t partition,
-                       const std::vector<Record>& batch) {
+Answer Broker::IsCurrent(const Producer& producer, int epoch) const {
   if (is_away()) return Answer::kAway;
-  Producer& producer = producers_.at(id);
   if (epoch != producer.epoch) return Answer::kFenced;
-  if (producer.state == Producer::State::kEnding) return Answer::kBusy;
-  if (unwritable_.contains(topic_name)) return Answer::kNotPermitted;
-  Log* const found = FindLog(topic_name, partition);
-  if (found == nullptr) return Answer::kNoTopic;
+  return producer.state == Producer::State::kEnding ? Answer::kBusy : Answer::kOk;
+}
+
+Answer Broker::AddPartition(const std::string& id, int epoch, const std::string& topic, int32_t partition) {
+  Producer& producer = producers_.at(id);
+  if (const Answer may = IsCurrent(producer, epoch); may != Answer::kOk) return may;
+  if (unwritable_.contains(topic)) return Answer::kNotPermitted;
+  Log* const log = FindLog(topic, partition);
+  if (log == nullptr) return Answer::kNoTopic;
   Begin(producer);
-  Log& log = *found;
-  for (const Record& record : batch) {
-    Entry entry = {.transaction = producer.transaction, .record = record};
-    entry.record.partition = partition;
-    entry.record.offset = log.end();
-    log.Append(std::move(entry));
-  }
-  if (std::find(producer.logs.begin(), producer.logs.end(), &log) == producer.logs.end()) {
-    producer.logs.push_back(&log);
+  if (std::find(producer.logs.begin(), producer.logs.end(), log) == producer.logs.end()) {
+    producer.logs.push_back(log);
   }
   return Answer::kOk;
 }
 
-Answer Broker::AddOffsets(const std::string& id, int epoch, Group& group, const std::string& member,
-                          int generation, const std::vector<std::pair<std::string, Position>>& positions) {
-  if (is_away()) return Answer::kAway;
+Answer Broker::Produce(const std::string& id, int epoch, const std::string& topic, int32_t partition,
+                       int64_t sequence, const std::vector<Record>& batch) {
   Producer& producer = producers_.at(id);
-  if (epoch != producer.epoch) return Answer::kFenced;
-  if (producer.state == Producer::State::kEnding) return Answer::kBusy;
+  if (const Answer may = IsCurrent(producer, epoch); may != Answer::kOk) return may;
+  if (unwritable_.contains(topic)) return Answer::kNotPermitted;
+  Log* const log = FindLog(topic, partition);
+  if (log == nullptr) return Answer::kNoTopic;
+  int64_t& next = producer.sequences.try_emplace(log, sequence).first->second;
+  if (sequence < next) return Answer::kOk;
+  if (producer.state != Producer::State::kOngoing ||
+      std::find(producer.logs.begin(), producer.logs.end(), log) == producer.logs.end()) {
+    return Answer::kNotOfIt;
+  }
+  next = sequence + 1;
+  for (const Record& record : batch) {
+    Entry entry = {.transaction = producer.transaction, .record = record};
+    entry.record.partition = partition;
+    entry.record.offset = log->end();
+    log->Append(std::move(entry));
+  }
+  return Answer::kOk;
+}
+
+Answer Broker::AddOffsets(const std::string& id, int epoch, Group& group) {
+  Producer& producer = producers_.at(id);
+  if (const Answer may = IsCurrent(producer, epoch); may != Answer::kOk) return may;
+  Begin(producer);
+  producer.group = &group;
+  return Answer::kOk;
+}
+
+Answer Broker::CommitOffsets(const std::string& id, int epoch, Group& group, const std::string& member,
+                             int generation, const std::vector<std::pair<std::string, Position>>& positions) {
+  Producer& producer = producers_.at(id);
+  if (const Answer may = IsCurrent(producer, epoch); may != Answer::kOk) return may;
+  if (producer.state != Producer::State::kOngoing || producer.group != &group) return Answer::kNotOfIt;
   if (!group.MayCommit(member, generation)) return Answer::kGroupMovedOn;
   for (const auto& [topic, position] : positions) {
     if (FindLog(topic, position.partition.partition) == nullptr) return Answer::kNoTopic;
   }
-  Begin(producer);
-  producer.group = &group;
   group.AddPending(producer.transaction, positions);
   return Answer::kOk;
 }
@@ -148,7 +173,9 @@ Answer Broker::End(const std::string& id, int epoch, bool commits) {
       // Asked again, since the answer was lost.
       return is_committed(producer.transaction) == commits ? Answer::kOk : Answer::kFenced;
     case Producer::State::kEmpty:
-      return Answer::kOk;
+      // Of the transaction that ended last.
+      return producer.transaction < 0 || is_committed(producer.transaction) == commits ? Answer::kOk
+                                                                                       : Answer::kFenced;
   }
   return Answer::kOk;
 }

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/cluster.h"
+#include "tests/simulation/network.h"
 #include "tests/simulation/world.h"
 #include "tests/support/kafka_client.h"
 
@@ -79,14 +80,16 @@ enum class Answer {
   kGroupMovedOn,
   kNoTopic,
   kNotPermitted,  // to write to the topic, now
+  kNotOfIt,       // the transaction has no such partition or group: it has ended, say
 };
 
 class Group;
 
 class Broker {
  public:
-  explicit Broker(World& world) : world_(world) {}
+  Broker(World& world, uint64_t seed) : world_(world), network_(world, seed) {}
 
+  Network& network() { return network_; }
   Topic& CreateTopic(const std::string& name, int32_t partitions);
   Topic& topic(const std::string& name) { return *topics_.at(name); }
   const Topic& topic(const std::string& name) const { return *topics_.at(name); }
@@ -119,13 +122,27 @@ class Broker {
   // Markers take long, from now on, or not.
   void SetMarkersSlow(bool slow) { markers_are_slow_ = slow; }
 
-  // Producers, by their transactional ids.
+  // Requests of producers, by their transactional ids. Each may come once more, and late. One of a former
+  // epoch is refused; another is taken as if its client had just sent it:
+  //   Init           fences the client that sent it
+  //   AddPartition   opens a transaction, if none is open; the coordinator aborts it in time
+  //   AddOffsets     likewise
+  //   Produce        is a copy, by its sequence number
+  //   CommitOffsets  replaces the offsets of the open transaction; refused if that has not added the group,
+  //   or
+  //                  if its member is in another generation
+  //   End            ends the transaction that is open, or is answered as for the last one
   Answer Init(const std::string& id, absl::Duration timeout, int* epoch);
-  // Appends a batch; its transaction begins with it, if none is open.
+  // The partition is in the transaction from then on; it begins with that, if none is open.
+  Answer AddPartition(const std::string& id, int epoch, const std::string& topic, int32_t partition);
+  // Appends a batch, `sequence` batches after the producer's first one in this partition. One that is there
+  // already is a copy.
   Answer Produce(const std::string& id, int epoch, const std::string& topic, int32_t partition,
-                 const std::vector<Record>& batch);
-  Answer AddOffsets(const std::string& id, int epoch, Group& group, const std::string& member, int generation,
-                    const std::vector<std::pair<std::string, Position>>& positions);
+                 int64_t sequence, const std::vector<Record>& batch);
+  // As AddPartition(), for the offsets of a group.
+  Answer AddOffsets(const std::string& id, int epoch, Group& group);
+  Answer CommitOffsets(const std::string& id, int epoch, Group& group, const std::string& member,
+                       int generation, const std::vector<std::pair<std::string, Position>>& positions);
   Answer End(const std::string& id, int epoch, bool commits);
 
   // A producer of the input; -1: none. Its transactions end when they are told to, or never.
@@ -148,16 +165,20 @@ class Broker {
     enum class State { kEmpty, kOngoing, kEnding } state = State::kEmpty;
     absl::Duration timeout;
     std::vector<Log*> logs;
+    std::map<const Log*, int64_t> sequences;  // the next, in this epoch
     Group* group = nullptr;
     int markers_to_come = 0;
-    int64_t last_ended = -1;  // for a retry of the same end
     int64_t transactions = 0;
   };
   void Begin(Producer& producer);
   void Decide(Producer& producer, bool commits);
   void Marked(Producer& producer);
 
+  // Whether the producer may write now: kOk, or why not.
+  Answer IsCurrent(const Producer& producer, int epoch) const;
+
   World& world_;
+  Network network_;
   std::map<std::string, std::unique_ptr<Topic>> topics_;
   std::vector<std::unique_ptr<Topic>> deleted_;
   std::set<std::string> unwritable_;

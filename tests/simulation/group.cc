@@ -20,12 +20,32 @@ Group::Member* Group::Find(const std::string& id) {
   return found == members_.end() ? nullptr : &*found;
 }
 
-Group::State Group::Heartbeat(const std::string& id) {
+bool Group::Has(const std::string& id) const { return fenced_.contains(id) || Find(id) != nullptr; }
+
+Group::State Group::Heartbeat(const std::string& id, int generation, bool is_joining) {
   if (fenced_.contains(id)) return State::kFenced;
   Member* const member = Find(id);
   if (member == nullptr) return State::kUnknown;
+  // Of a generation that the member has not heard of: a late request has joined it in its name.
+  if (!is_joining && generation != generation_) return State::kOtherGeneration;
   member->seen = world_.now();
-  return is_rebalancing_ && !member->has_joined ? State::kRejoin : State::kMember;
+  return is_rebalancing_ && !(is_joining && member->has_joined) ? State::kRejoin : State::kMember;
+}
+
+void Group::JoinLate(const std::string& id, const std::set<std::string>& topics,
+                     const GroupPartitions& owned) {
+  Member* const member = Find(id);
+  if (member == nullptr) return;
+  world_.Say(options_.name, ": a request to join that was held in the network comes late, of ", id);
+  // To a member that does not lead, and asks for nothing new, the group only says what it has already.
+  const bool changes = is_rebalancing_ || member == &members_.front() || member->topics != topics;
+  if (!changes) return;
+  if (!is_rebalancing_) Rebalance();
+  member->has_joined = true;
+  member->topics = topics;
+  member->owned = owned;
+  member->seen = world_.now();
+  EndRound();
 }
 
 std::string Group::Join(GroupClient& client, const std::string& id, const GroupPartitions& owned) {
@@ -265,9 +285,11 @@ GroupClient::GroupClient(World& world, Group& group, const Connection& connectio
       wake_(std::move(wake)),
       number_of_(std::move(number_of)) {}
 
-void GroupClient::Open(const std::string& static_id, const std::string& name, std::set<std::string> topics) {
+void GroupClient::Open(const std::string& static_id, const std::string& instance,
+                       std::set<std::string> topics) {
   static_id_ = static_id;
-  name_ = name;
+  instance_ = instance;
+  name_ = absl::StrCat("lethe-", instance);
   topics_ = std::move(topics);
   is_open_ = true;
   is_lost_ = is_fenced_ = is_joining_ = joins_after_ = false;
@@ -298,7 +320,17 @@ void GroupClient::Close(bool leaves) {
   owned_.clear();
   member_.clear();
   generation_ = -1;
-  if ((leaves || static_id_.empty()) && connection_.is_up()) group_.Leave(member);
+  if ((leaves || static_id_.empty()) && connection_.is_up()) SendLeave(member);
+}
+
+Network::Way GroupClient::NextWay() const {
+  Network* const network = group_.options().network;
+  return network == nullptr ? Network::Way::kGood : network->NextWay(instance_);
+}
+
+void GroupClient::SendLeave(const std::string& member) {
+  if (NextWay() == Network::Way::kGood) return group_.Leave(member);
+  group_.options().network->DeliverLate([&group = group_, member] { group.Leave(member); });
 }
 
 void GroupClient::Rejoin() {
@@ -307,7 +339,7 @@ void GroupClient::Rejoin() {
   generation_ = -1;
   is_joining_ = false;
   told_.clear();
-  group_.Leave(member);
+  SendLeave(member);
   if (!owned_.empty()) return Tell(Kind::kRevoked, owned_);
   joins_after_ = true;
 }
@@ -328,13 +360,27 @@ void GroupClient::Beat() {
     if (!group_.options().is_cooperative && !owned_.empty()) return Tell(Kind::kRevoked, owned_);
     return Join();
   }
-  switch (group_.Heartbeat(member_)) {
+  const Network::Way way = NextWay();
+  const auto beat = [&group = group_, member = member_, generation = generation_, is_joining = is_joining_] {
+    return group.Heartbeat(member, generation, is_joining);
+  };
+  if (way == Network::Way::kTwice) {
+    return group_.options().network->DeliverLate([beat] { static_cast<void>(beat()); });
+  }
+  const Group::State state = beat();
+  if (way == Network::Way::kAnswerLost) return;
+  switch (state) {
     case Group::State::kMember:
       if (joins_after_ && told_.empty() && !waits_) Join();
       return;
     case Group::State::kUnknown:
-      if (!waits_) Lose();
+      if (!waits_) Lose(/*stays=*/false);
       return;
+    case Group::State::kOtherGeneration:
+      if (waits_ || is_lost_) return;
+      if (!owned_.empty()) return Lose(/*stays=*/true);
+      told_.clear();
+      return Join();
     case Group::State::kFenced:
       is_fenced_ = true;
       member_.clear();
@@ -353,15 +399,18 @@ void GroupClient::Beat() {
 void GroupClient::Join() {
   // The answer to a member that the group has dropped; the client loses what it owned, and joins as a new
   // one.
-  if (!member_.empty() && group_.Heartbeat(member_) == Group::State::kUnknown) return Lose();
+  if (!member_.empty() && !group_.Has(member_)) return Lose(/*stays=*/false);
   joins_after_ = wants_others_ = false;
   is_joining_ = true;
   ++joins_;
   member_ = group_.Join(*this, member_, owned_);
+  if (NextWay() != Network::Way::kTwice) return;
+  group_.options().network->DeliverLate([&group = group_, member = member_, topics = topics_,
+                                         owned = owned_] { group.JoinLate(member, topics, owned); });
 }
 
-void GroupClient::Lose() {
-  member_.clear();
+void GroupClient::Lose(bool stays) {
+  if (!stays) member_.clear();
   generation_ = -1;
   is_joining_ = joins_after_ = false;
   told_.clear();
@@ -381,6 +430,11 @@ void GroupClient::Tell(Kind kind, const GroupPartitions& partitions) {
 
 void GroupClient::OnAssigned(int generation, const GroupPartitions& partitions) {
   if (!is_open_ || !is_joining_) return;
+  if (NextWay() == Network::Way::kAnswerLost) {
+    return world_.After(group_.options().network->Delay(), [self = self_, joins = joins_] {
+      if (*self != nullptr && (*self)->is_joining_ && (*self)->joins_ == joins) (*self)->Join();
+    });
+  }
   is_joining_ = false;
   generation_ = generation;
   if (!group_.options().is_cooperative) return Tell(Kind::kAssigned, partitions);

@@ -18,6 +18,7 @@
 #include "src/pipeline/assign/instance_claim.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/cluster.h"
+#include "tests/simulation/network.h"
 #include "tests/simulation/world.h"
 
 namespace lethe::simulation {
@@ -30,6 +31,7 @@ using GroupPartitions = std::set<GroupPartition>;
 
 struct GroupOptions {
   std::string name = "group";  // in what is told
+  Network* network = nullptr;
   bool is_cooperative = false;
   absl::Duration session_timeout;
   absl::Duration heartbeat;
@@ -39,6 +41,11 @@ struct GroupOptions {
 
 // The coordinator. A round of a rebalance waits until all members have joined; each round has a generation of
 // its own. A member that is silent for the session timeout is removed.
+//
+// Late requests: one to join counts for the round that is open, or begins one if its member leads; the client
+// hears nothing of that, and learns from its next heartbeat that the group is in another generation. One to
+// leave, or a heartbeat, of a former member is refused. One to sync the group changes nothing, and is not
+// simulated.
 class Group {
  public:
   Group(World& world, GroupOptions options,
@@ -47,11 +54,16 @@ class Group {
   const GroupOptions& options() const { return options_; }
 
   // Of members' clients.
-  enum class State { kMember, kRejoin, kUnknown, kFenced };
-  State Heartbeat(const std::string& member);
+  enum class State { kMember, kRejoin, kOtherGeneration, kUnknown, kFenced };
+  // `is_joining`: it has joined this round, as far as it knows, or waits for its result.
+  State Heartbeat(const std::string& member, int generation, bool is_joining);
+  // Or had it, before another took its place.
+  bool Has(const std::string& member) const;
   // Joins this round, or the next; the client hears of its result. `member` is its id, or empty for a new
   // one. Returns its id.
   std::string Join(GroupClient& client, const std::string& member, const GroupPartitions& owned);
+  // A member's request comes once more, when its client may have been answered long ago.
+  void JoinLate(const std::string& member, const std::set<std::string>& topics, const GroupPartitions& owned);
   void Leave(const std::string& member);
   // The client answers no more.
   void Forget(const GroupClient& client);
@@ -90,6 +102,7 @@ class Group {
     absl::Duration seen = absl::ZeroDuration();
   };
   Member* Find(const std::string& id);
+  const Member* Find(const std::string& id) const { return const_cast<Group*>(this)->Find(id); }
   // Of the topics that members have asked for.
   std::map<std::string, int32_t> CountPartitions() const;
   void Rebalance();
@@ -128,8 +141,8 @@ class GroupClient {
   GroupClient(const GroupClient&) = delete;
   GroupClient& operator=(const GroupClient&) = delete;
 
-  // `static_id` is empty for a dynamic member; `name` is the client's.
-  void Open(const std::string& static_id, const std::string& name, std::set<std::string> topics);
+  // `static_id` is empty for a dynamic member.
+  void Open(const std::string& static_id, const std::string& instance, std::set<std::string> topics);
   // Asks for partitions of these topics from now on.
   void Subscribe(std::set<std::string> topics);
   // Answers what waits. A static member keeps its place, unless it leaves.
@@ -150,6 +163,7 @@ class GroupClient {
   int joins() const { return joins_; }
   const std::string& static_id() const { return static_id_; }
   const std::string& name() const { return name_; }
+  const std::string& instance() const { return instance_; }
   const std::set<std::string>& topics() const { return topics_; }
 
   // Of the coordinator: the result of a round.
@@ -163,7 +177,12 @@ class GroupClient {
   };
   void Beat();
   void Join();
-  void Lose();
+  // `stays`: the group still has the member.
+  void Lose(bool stays);
+  // The way of its next request or answer.
+  Network::Way NextWay() const;
+  // Told to the group, perhaps late.
+  void SendLeave(const std::string& member);
   void Tell(Kind kind, const GroupPartitions& partitions);
 
   World& world_;
@@ -172,7 +191,8 @@ class GroupClient {
   const std::function<void()> wake_;
   const std::function<int32_t(const std::string& topic)> number_of_;
   std::string static_id_;
-  std::string name_;
+  std::string instance_;
+  std::string name_;  // the client's
   std::set<std::string> topics_;
   std::string member_;
   int generation_ = -1;

@@ -47,9 +47,10 @@ class Game {
   Game(const Schedule& schedule, bool keeps_log)
       : schedule_(schedule),
         world_(schedule.seed, keeps_log),
-        broker_(world_),
+        broker_(world_, schedule.seed),
         group_(world_,
-               {.is_cooperative = schedule.is_cooperative,
+               {.network = &broker_.network(),
+                .is_cooperative = schedule.is_cooperative,
                 .session_timeout = schedule.session_timeout,
                 .heartbeat = schedule.session_timeout / 5,
                 .rebalance_timeout = 3 * schedule.session_timeout},
@@ -238,6 +239,8 @@ void Game::BeginOfProcess(const Fault& fault, size_t i) {
       return process.LoseAnswers(static_cast<int>(fault.number));
     case kRefuseCommits:
       return process.RefuseCommits(static_cast<int>(fault.number));
+    case kLateRequests:
+      return broker_.network().Trouble(absl::StrCat("i", i), fault.lasts);
     case kDamageSnapshots:
       shared_.Damage(static_cast<uint64_t>(fault.number));
       instance.own.Damage(static_cast<uint64_t>(fault.number));

@@ -1,6 +1,7 @@
 #include "tests/simulation/schedule.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -33,6 +34,7 @@ const KindText& TextOf(FaultKind kind) {
       {kCut, "is cut off from the brokers", absl::Seconds(6)},
       {kLoseAnswers, "loses the answers to commits", absl::ZeroDuration(), true, true},
       {kRefuseCommits, "has commits refused", absl::ZeroDuration(), true, true},
+      {kLateRequests, "has requests that come late or twice, and answers that are lost", absl::Seconds(6)},
       {kDamageSnapshots, "finds its snapshots damaged", absl::ZeroDuration()},
       {kLoseSnapshots, "finds its snapshots lost", absl::ZeroDuration()},
       {kAway, "no broker answers", absl::Seconds(4), false},
@@ -88,6 +90,27 @@ void SetScope(Schedule& schedule) {
   schedule.is_backlog = true;
   if (dice.OneIn(2)) schedule.wild_of_hundred = 0;
   schedule.lasts = dice.Between(absl::Milliseconds(300), absl::Seconds(3));
+}
+
+// What was added later, by dice of its own, too.
+void AddFault(Schedule& schedule, uint64_t number, FaultKind kind, int one_in) {
+  Dice dice(schedule.seed ^ 0xadd5 ^ number << 16);
+  if (!dice.OneIn(one_in)) return;
+  Fault fault;
+  fault.kind = kind;
+  fault.at = dice.Between(absl::ZeroDuration(), schedule.lasts);
+  const absl::Duration longest = TextOf(kind).longest;
+  fault.lasts = dice.Between(absl::ZeroDuration(), dice.OneIn(2) ? longest : longest / 4);
+  fault.target = static_cast<int>(dice.Below(4));
+  fault.topic = static_cast<int>(dice.Below(kMostTopics));
+  fault.number = dice.Between(1, 3);
+  schedule.faults.push_back(fault);
+}
+
+void AddFaults(Schedule& schedule) {
+  using enum FaultKind;
+  uint64_t number = 0;
+  for (const auto& [kind, one_in] : {std::pair(kLateRequests, 3)}) AddFault(schedule, ++number, kind, one_in);
 }
 
 const char* PlaceText(SnapshotPlace place) {
@@ -204,6 +227,7 @@ Schedule MakeSchedule(uint64_t seed) {
   for (int64_t count = dice.Between(0, 6); count > 0; --count) {
     schedule.faults.push_back(MakeFault(dice, schedule));
   }
+  AddFaults(schedule);
   std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
   return schedule;

@@ -23,6 +23,7 @@ enum class FaultKind {
   kCut,            // no broker answers it
   kLoseAnswers,    // it learns nothing of its next commits, and its producer is lost
   kRefuseCommits,  // its next commits are refused
+  kLateRequests,   // many of its requests come twice, the second time late, and many answers never
   // Of its snapshots.
   kDamageSnapshots,  // all that are there
   kLoseSnapshots,

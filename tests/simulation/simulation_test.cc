@@ -155,7 +155,8 @@ class Simulated {
 
   Simulated(int32_t partitions, bool is_cooperative)
       : group_(world_,
-               {.is_cooperative = is_cooperative,
+               {.network = &broker_.network(),
+                .is_cooperative = is_cooperative,
                 .session_timeout = absl::Seconds(10),
                 .heartbeat = absl::Milliseconds(100),
                 .rebalance_timeout = absl::Minutes(5)},
@@ -173,7 +174,7 @@ class Simulated {
   void Pass(absl::Duration duration) { Thread(world_).Sleep(duration); }
 
   World world_{1, /*keeps_log=*/false};
-  Broker broker_{world_};
+  Broker broker_{world_, 1};
   Group group_;
   const DaemonOptions options_ = Options();
   Flows flows_;
@@ -318,6 +319,85 @@ TEST_F(SeveralTopicsTest, ATopicThatIsCreatedAgainIsAnother) {
   of_.broker_.CreateTopic("input", 1);
   EXPECT_NE(id_of_input(), id);
   EXPECT_EQ(cluster.Committed("input", 1)->front().offset, -1);
+}
+
+// What brokers do with a request that comes late (README.md).
+class LateRequestsTest : public testing::Test {
+ protected:
+  LateRequestsTest() {
+    broker_.CreateTopic("input", 1);
+    broker_.CreateTopic("output", 1);
+    EXPECT_EQ(broker_.Init("id", absl::Minutes(1), &epoch_), Answer::kOk);
+  }
+  Answer Write(int64_t sequence) {
+    const Answer added = broker_.AddPartition("id", epoch_, "output", 0);
+    return added == Answer::kOk ? Produce(sequence) : added;
+  }
+  Answer Produce(int64_t sequence) {
+    return broker_.Produce("id", epoch_, "output", 0, sequence, {Record()});
+  }
+  Answer CommitOffset(int64_t offset) {
+    return broker_.CommitOffsets("id", epoch_, group_, "", -1, {{"input", {{0, 0}, offset, ""}}});
+  }
+  Answer End(bool commits) { return broker_.End("id", epoch_, commits); }
+  // The markers come.
+  void Pass() { Thread(world_).Sleep(absl::Seconds(3)); }
+  size_t Written() {
+    Pass();
+    return broker_.Committed("output").size();
+  }
+
+  World world_{1, /*keeps_log=*/false};
+  Broker broker_{world_, 1};
+  Group group_{world_,
+               {.network = &broker_.network(),
+                .session_timeout = absl::Seconds(10),
+                .heartbeat = absl::Seconds(3),
+                .rebalance_timeout = absl::Minutes(5)},
+               [](const std::string&) { return 1; }};
+  int epoch_ = 0;
+};
+
+TEST_F(LateRequestsTest, AnEndEndsWhateverTransactionIsOpen) {
+  ASSERT_EQ(Write(0), Answer::kOk);
+  ASSERT_EQ(End(/*commits=*/true), Answer::kOk);
+  Pass();
+  EXPECT_EQ(End(/*commits=*/true), Answer::kOk) << "none is open: as for the last one";
+  EXPECT_EQ(End(/*commits=*/false), Answer::kFenced) << "the last one was committed";
+  ASSERT_EQ(Write(1), Answer::kOk);
+  ASSERT_EQ(End(/*commits=*/true), Answer::kOk);
+  EXPECT_EQ(Written(), 2u);
+  EXPECT_EQ(Produce(2), Answer::kNotOfIt);
+}
+
+TEST_F(LateRequestsTest, OffsetsReplaceThoseOfTheOpenTransaction) {
+  ASSERT_EQ(broker_.AddOffsets("id", epoch_, group_), Answer::kOk);
+  ASSERT_EQ(CommitOffset(7), Answer::kOk);
+  ASSERT_EQ(CommitOffset(5), Answer::kOk);
+  ASSERT_EQ(End(/*commits=*/true), Answer::kOk);
+  Pass();
+  EXPECT_EQ(group_.CommittedNow("input", 0).offset, 5);
+  EXPECT_EQ(CommitOffset(6), Answer::kNotOfIt);
+}
+
+TEST_F(LateRequestsTest, RecordsAreWrittenOnce) {
+  ASSERT_EQ(Write(0), Answer::kOk);
+  EXPECT_EQ(Produce(0), Answer::kOk);
+  ASSERT_EQ(End(/*commits=*/true), Answer::kOk);
+  Pass();
+  EXPECT_EQ(Produce(0), Answer::kOk);
+  EXPECT_EQ(Written(), 1u);
+}
+
+TEST_F(LateRequestsTest, OfAFormerEpochNothingIsTaken) {
+  ASSERT_EQ(Write(0), Answer::kOk);
+  int later = 0;
+  while (broker_.Init("id", absl::Minutes(1), &later) == Answer::kBusy) Pass();
+  EXPECT_EQ(Write(0), Answer::kFenced);
+  EXPECT_EQ(broker_.AddOffsets("id", epoch_, group_), Answer::kFenced);
+  EXPECT_EQ(CommitOffset(1), Answer::kFenced);
+  EXPECT_EQ(End(/*commits=*/true), Answer::kFenced);
+  EXPECT_EQ(Written(), 0u);
 }
 
 template <bool is_cooperative>

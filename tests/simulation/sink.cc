@@ -38,10 +38,35 @@ SimulatedSink::SimulatedSink(const DaemonOptions& options, const Flows& flows, i
 
 bool SimulatedSink::is_connected() const { return source_.is_connected(); }
 
-Answer SimulatedSink::Retry(const std::function<Answer()>& ask) {
+Answer SimulatedSink::Ask(const char* what, const Request& request) {
+  if (!is_connected()) return Answer::kAway;
+  Network& network = broker_.network();
+  switch (network.NextWay(options_.process.instance)) {
+    case Network::Way::kGood:
+      return request();
+    case Network::Way::kTwice:
+      network.DeliverLate([&world = thread_.world(), id = id_, what, request] {
+        world.Say(id, ": ", what, " comes late, and is ", request() == Answer::kOk ? "taken" : "refused");
+      });
+      return Answer::kAway;
+    case Network::Way::kAnswerLost:
+      thread_.world().Say(id_, ": the answer to ", what, " is lost");
+      request();
+      return Answer::kAway;
+    case Network::Way::kSlow:
+      break;
+  }
+  thread_.Sleep(network.Delay());
+  const Answer answer = request();
+  thread_.Sleep(network.Delay());
+  return answer;
+}
+
+Answer SimulatedSink::Retry(const char* what, const Request& request) {
   absl::Duration stopping;
   for (;;) {
-    const Answer answer = is_connected() ? ask() : Answer::kAway;
+    const Answer answer = Ask(what, request);
+    if (answer == Answer::kAway) may_come_late_ = true;
     if (answer != Answer::kAway && answer != Answer::kBusy) return answer;
     if (state_.stop.requested() && (stopping += kAskAgainAfter) > kStopGrace) return Answer::kAway;
     thread_.Sleep(kAskAgainAfter);
@@ -50,11 +75,16 @@ Answer SimulatedSink::Retry(const std::function<Answer()>& ask) {
 
 absl::Status SimulatedSink::Open(OutputLimits /*limits*/) {
   thread_.Pass();
+  const auto epoch = std::make_shared<int>();
   const Answer answer =
-      Retry([this] { return broker_.Init(id_, sink_options_.transaction_timeout, &epoch_); });
+      Retry("InitProducerId", [&broker = broker_, id = id_, timeout = sink_options_.transaction_timeout,
+                               epoch] { return broker.Init(id, timeout, epoch.get()); });
   if (answer != Answer::kOk) return absl::CancelledError("stopped");
+  epoch_ = *epoch;
+  sequences_.clear();
   has_producer_ = true;
   is_fenced_ = false;
+  may_come_late_ = false;
   thread_.Pass();
   return absl::OkStatus();
 }
@@ -63,7 +93,9 @@ absl::Status SimulatedSink::Begin() {
   thread_.Pass();
   if (!has_producer_) return absl::UnavailableError("there is no producer");
   report_ = {};
+  if (may_come_late_ && !Recreate()) return absl::CancelledError("stopped");
   has_begun_ = false;
+  added_.clear();
   waiting_.clear();
   bytes_ = 0;
   return absl::OkStatus();
@@ -111,7 +143,8 @@ void SimulatedSink::Fail(const std::string& why) {
   report_.last_error = why;
 }
 
-bool SimulatedSink::Deliver(const Batch& batch) {
+bool SimulatedSink::Deliver(std::shared_ptr<const Batch> of) {
+  const Batch& batch = *of;
   const DaemonOptions& options = flows_.at(batch.flow).options;
   // The repartition topic takes what the input takes.
   if (batch.topic == options.output && !options.half.routing) {
@@ -136,10 +169,9 @@ bool SimulatedSink::Deliver(const Batch& batch) {
       return false;
     }
   }
-  const Answer answer = AwaitTopic(thread_.world().dice().Between(absl::ZeroDuration(), kTopicPatience), [&] {
-    return broker_.Produce(id_, epoch_, batch.topic, batch.partition, batch.records);
-  });
-  if (answer == Answer::kOk) return has_begun_ = true;
+  const Answer answer = AwaitTopic(thread_.world().dice().Between(absl::ZeroDuration(), kTopicPatience),
+                                   [&] { return Produce(of); });
+  if (answer == Answer::kOk) return true;
   if (answer == Answer::kNoTopic || answer == Answer::kNotPermitted) {
     const std::string why =
         absl::StrCat("topic ", batch.topic, answer == Answer::kNoTopic ? " is not there" : " refuses");
@@ -147,14 +179,57 @@ bool SimulatedSink::Deliver(const Batch& batch) {
     Fail(why);
     return false;
   }
-  is_fenced_ = answer == Answer::kFenced;
+  is_fenced_ = answer == Answer::kFenced || answer == Answer::kNotOfIt;
   Fail(is_fenced_ ? "the producer is fenced" : "stopped");
   return false;
 }
 
+Answer SimulatedSink::Produce(const std::shared_ptr<const Batch>& batch) {
+  const std::pair<std::string, int32_t> place = {batch->topic, batch->partition};
+  if (!added_.contains(place)) {
+    const Answer added = Retry("AddPartitionsToTxn", [&broker = broker_, id = id_, epoch = epoch_, place] {
+      return broker.AddPartition(id, epoch, place.first, place.second);
+    });
+    if (added != Answer::kOk) return added;
+    has_begun_ = true;
+    added_.insert(place);
+  }
+  int64_t& sequence = sequences_[place];
+  const Answer produced = Retry("Produce", [&broker = broker_, id = id_, epoch = epoch_, batch, sequence] {
+    return broker.Produce(id, epoch, batch->topic, batch->partition, sequence, batch->records);
+  });
+  if (produced == Answer::kOk) ++sequence;
+  return produced;
+}
+
+Answer SimulatedSink::AddOffsets(const std::vector<Position>& positions) {
+  std::vector<std::pair<std::string, Position>> offsets;
+  for (const Position& position : positions) {
+    offsets.emplace_back(flows_.at(position.partition.flow).options.input, position);
+  }
+  Group& group = source_.group();
+  const Answer added = Retry("AddOffsetsToTxn", [&broker = broker_, &group, id = id_, epoch = epoch_] {
+    return broker.AddOffsets(id, epoch, group);
+  });
+  if (added != Answer::kOk) return added;
+  has_begun_ = true;
+  return AwaitTopic(kInputPatience, [&] {
+    return Retry("TxnOffsetCommit",
+                 [&broker = broker_, &group, id = id_, epoch = epoch_, member = source_.commit_member(),
+                  generation = source_.generation(),
+                  offsets] { return broker.CommitOffsets(id, epoch, group, member, generation, offsets); });
+  });
+}
+
+Answer SimulatedSink::End(bool commits) {
+  return Retry(
+      commits ? "EndTxn(commit)" : "EndTxn(abort)",
+      [&broker = broker_, id = id_, epoch = epoch_, commits] { return broker.End(id, epoch, commits); });
+}
+
 Answer SimulatedSink::AwaitTopic(absl::Duration at_most, const std::function<Answer()>& ask) {
   for (absl::Duration waited;;) {
-    const Answer answer = Retry(ask);
+    const Answer answer = ask();
     if (answer != Answer::kNoTopic || waited >= at_most || state_.stop.requested()) return answer;
     thread_.Sleep(kAskForTopicEvery);
     waited += kAskForTopicEvery;
@@ -164,10 +239,10 @@ Answer SimulatedSink::AwaitTopic(absl::Duration at_most, const std::function<Ans
 bool SimulatedSink::Flush() {
   bool is_good = true;
   while (!waiting_.empty()) {
-    const Batch batch = std::move(waiting_.front());
+    auto batch = std::make_shared<const Batch>(std::move(waiting_.front()));
     waiting_.erase(waiting_.begin());
     // Records of other topics are on their way.
-    is_good = Deliver(batch) && is_good;
+    is_good = Deliver(std::move(batch)) && is_good;
     if (!is_good && report_.to_blame.empty()) return false;
     thread_.Pass();
   }
@@ -188,18 +263,10 @@ Outcome SimulatedSink::Commit(const std::vector<Position>& positions) {
     Fail("the broker refuses for now");
   }
   if (report_.failure != Failure::kNone) return Abort();
-  std::vector<std::pair<std::string, Position>> offsets;
-  for (const Position& position : positions) {
-    offsets.emplace_back(flows_.at(position.partition.flow).options.input, position);
-  }
-  Answer answer = AwaitTopic(kInputPatience, [&] {
-    return broker_.AddOffsets(id_, epoch_, source_.group(), source_.commit_member(), source_.generation(),
-                              offsets);
-  });
+  Answer answer = AddOffsets(positions);
   if (answer == Answer::kOk) {
-    has_begun_ = true;
     thread_.Pass();
-    answer = Retry([&] { return broker_.End(id_, epoch_, /*commits=*/true); });
+    answer = End(/*commits=*/true);
     if (answer == Answer::kOk && lose_answers_ > 0) {
       --lose_answers_;
       Fail("the answer was lost");
@@ -213,7 +280,7 @@ Outcome SimulatedSink::Commit(const std::vector<Position>& positions) {
   Fail(report_.has_group_moved_on   ? "the group has moved on"
        : answer == Answer::kNoTopic ? "an input is not there"
                                     : "the producer is fenced");
-  if (answer == Answer::kFenced) {
+  if (answer == Answer::kFenced || answer == Answer::kNotOfIt) {
     is_fenced_ = true;
     return ProducerLost(report_.last_error);
   }
@@ -227,7 +294,7 @@ Outcome SimulatedSink::Abort() {
   if (is_fenced_) return ProducerLost("the producer is fenced");
   // The coordinator has heard nothing of it.
   if (!std::exchange(has_begun_, false)) return Outcome::kAborted;
-  const Answer answer = Retry([&] { return broker_.End(id_, epoch_, /*commits=*/false); });
+  const Answer answer = End(/*commits=*/false);
   thread_.Pass();
   if (answer == Answer::kOk) return Outcome::kAborted;
   if (answer == Answer::kAway) return Outcome::kStopped;

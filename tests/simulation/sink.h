@@ -4,7 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/pipeline/options/options.h"
@@ -56,11 +60,18 @@ class SimulatedSink final : public Sink {
     std::vector<Record> records;
     std::vector<RecordPlace> places;
   };
+  // It outlives the sink, where it is late.
+  using Request = std::function<Answer()>;
   bool is_connected() const;
+  // One attempt. kAway: no answer came, and the connection was closed.
+  Answer Ask(const char* what, const Request& request);
   // Asks until the broker answers. kAway: a stop was requested meanwhile.
-  Answer Retry(const std::function<Answer()>& ask);
+  Answer Retry(const char* what, const Request& request);
   bool Flush();
-  bool Deliver(const Batch& batch);
+  bool Deliver(std::shared_ptr<const Batch> batch);
+  Answer Produce(const std::shared_ptr<const Batch>& batch);
+  Answer AddOffsets(const std::vector<Position>& positions);
+  Answer End(bool commits);
   // Asks for a while if there is no such topic.
   Answer AwaitTopic(absl::Duration at_most, const std::function<Answer()>& ask);
   void Fail(const std::string& why);
@@ -79,8 +90,11 @@ class SimulatedSink final : public Sink {
   int epoch_ = -1;
   bool has_producer_ = false;
   bool is_fenced_ = false;
-  bool has_begun_ = false;      // the broker knows of the transaction
-  std::vector<Batch> waiting_;  // written, and not sent yet
+  bool may_come_late_ = false;                                    // a request of this epoch
+  bool has_begun_ = false;                                        // the broker knows of the transaction
+  std::set<std::pair<std::string, int32_t>> added_;               // the partitions in it
+  std::map<std::pair<std::string, int32_t>, int64_t> sequences_;  // the next batch of the producer in each
+  std::vector<Batch> waiting_;                                    // written, and not sent yet
   int64_t bytes_ = 0;
   TransactionReport report_;
   int64_t fences_ = 0;

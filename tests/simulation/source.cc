@@ -60,7 +60,7 @@ SimulatedSource::SimulatedSource(const DaemonOptions& options, const Flows& flow
 
 absl::Status SimulatedSource::Open() {
   thread_.Pass();
-  client_.Open(static_id_, absl::StrCat("lethe-", options_.process.instance), Topics());
+  client_.Open(static_id_, options_.process.instance, Topics());
   return absl::OkStatus();
 }
 
