@@ -83,6 +83,9 @@ struct FilterStatus {
   int64_t refreshes = 0;
   // Times that the memory limit shortened the window.
   int64_t limit_hits = 0;
+  // Ids that found no room in any place that their hashes have, and that are not remembered: their copies
+  // pass. Chance does not do that; hashes that somebody has chosen do.
+  int64_t lost_ids = 0;
   // The latest steps of adaptation, oldest first; at most 64 of a filter.
   std::vector<AdaptationStep> steps = {};
   // Every kind and reason that this filter may have, also those that have not come yet.

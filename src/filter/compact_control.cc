@@ -79,6 +79,9 @@ constexpr StepCount kCountedSteps[] = {
 };
 // More stashed ids than these slow lookups down.
 constexpr int kMostStashedAtLimit = 16;
+// The next attempt to drain the stash comes so many inserts after one that found no room, which takes some
+// microseconds.
+constexpr int64_t kInsertsPerVainDrain = 32;
 
 }  // namespace
 
@@ -171,7 +174,7 @@ void CompactControl::Work(int64_t lines_due) {
     NoteSize();  // it may shrink now
     Yield();
   }
-  if (table_->stashed() > 0) DrainStash();
+  if (table_->stashed() > 0 && (inserts_ >= drain_at_ || lines_due > 0)) DrainStash();
   if (epochs_.ids() > grow_over_ids_) {
     Grow();
   } else if (epochs_.ids() < shrink_under_ids_) {
@@ -199,9 +202,11 @@ void CompactControl::Grow() {
 }
 
 void CompactControl::MakeRoom() {
-  while (epochs_.ids() >= limit_ids_) {
-    if (!Split(1) && !SweepAtLimit()) ForgetAtLimit();
-  }
+  while (epochs_.ids() >= limit_ids_) MakeSomeRoom();
+}
+
+void CompactControl::MakeSomeRoom() {
+  if (!Split(1) && !SweepAtLimit()) ForgetAtLimit();
 }
 
 void CompactControl::Sweep(int64_t lines) {
@@ -290,16 +295,30 @@ bool CompactControl::Split(int most) {
     }
     return false;
   }
+  if (table_->HasDropped()) CountDropped();
   NoteSize();
   if (table_->memory_bytes() != bytes) NoteLimit();
   return true;
 }
 
+void CompactControl::CountDropped() {
+  const CompactCounts dropped = table_->TakeDropped();
+  for (int64_t epoch = epochs_.span().oldest; epoch <= epochs_.span().newest; ++epoch) {
+    lost_ids_ += epochs_.Drop(epoch, dropped[CompactPlaceOf(epoch)]);
+  }
+}
+
 void CompactControl::DrainStash() {
+  const int stashed = table_->stashed();
   table_->DrainStash(epochs_.span());
-  for (int i = 0; i < table_->stashed() / 4 && i < kSplitsPerCall; ++i) {
+  if (table_->stashed() == stashed) drain_at_ = inserts_ + kInsertsPerVainDrain;
+  // By chance ids are stashed in tables that are nearly full, or grow. What is stashed at a lower load will
+  // hardly find room in a larger table, either.
+  for (int i = 0; i < table_->stashed() / 4 && i < kSplitsPerCall && LoadIsOver(kSlackLoad); ++i) {
     if (Split(1)) continue;
-    if (table_->stashed() > kMostStashedAtLimit && epochs_.live() > 1 && !SweepAtLimit()) ForgetAtLimit();
+    if (table_->stashed() > kMostStashedAtLimit && epochs_.live() > 1 && IsFull() && !SweepAtLimit()) {
+      ForgetAtLimit();
+    }
     return;
   }
 }
@@ -334,6 +353,7 @@ void CompactControl::NotePressure() {
   pressure_ = std::min(pressure_, 2 * kPressureToGrow);
   overflow_at_ = inserts_;
   if (pressure_ <= kPressureToGrow || epochs_.ids() <= peak_ids_ || GrowthToCome() <= kLittleGrowth) return;
+  if (!LoadIsOver(kLooseLoad)) return;  // in a table like that not by chance
   no_shrink_before_ = epochs_.begun() + 2;
   Split(3);
 }
@@ -410,6 +430,7 @@ void CompactControl::GetFigures(FilterStatus* into, bool with_generations) const
   status.memory_above_need_bytes = MemoryAboveNeed();
   status.refreshes = epochs_.begun();
   status.limit_hits = limit_hits_;
+  status.lost_ids = lost_ids_;
   const auto fill = [this](const CompactEpochs::Epoch& epoch) {
     return static_cast<double>(epoch.ids) / static_cast<double>(table_->slots());
   };
@@ -437,6 +458,7 @@ void CompactControl::Transfer(Self& self, int64_t& memory_bytes, Fields& fields)
   fields.Count(self.peak_ids_);
   fields.Count(self.no_shrink_before_);
   fields.Count(self.limit_hits_);
+  fields.Count(self.lost_ids_);
   StepLog::Transfer(self.steps_, fields);
 }
 

@@ -66,6 +66,12 @@ class CompactControl : public EngineFilter {
   void Grow();
   // Expired entries are already removed: asks for memory once more, then shortens the window.
   void MakeRoom();
+  void MakeSomeRoom();
+  // Whether the table grows, as far as there is memory.
+  bool IsFull() const { return LoadIsOver(kCompactFullLoad); }
+  bool LoadIsOver(double load) const {
+    return static_cast<double>(epochs_.ids()) > load * static_cast<double>(table_->slots());
+  }
   void Sweep(int64_t lines);
   // The rate of an entry if the table's lines had so many slots.
   double RateWith(int slots, int split_slots) const;
@@ -82,8 +88,10 @@ class CompactControl : public EngineFilter {
   int SlotsToGrow() const;
   // By up to so many lines. False if it did not grow.
   bool Split(int most);
-  // As long as ids are stashed, the table grows at any load.
+  // As long as ids are stashed, the table grows at any load at which it would not shrink.
   void DrainStash();
+  // The entries that a split had no room for.
+  void CountDropped();
   void Shrink(int64_t lines_due);
   // Overflows that are frequent make the table grow before it is full.
   void NotePressure();
@@ -113,6 +121,7 @@ class CompactControl : public EngineFilter {
   int64_t merge_failed_at_ = INT64_MAX;  // no merge is tried with more ids
   int64_t most_ids_in_epoch_ = INT64_MAX;
   int64_t inserts_ = 0;
+  int64_t lost_ids_ = 0;
 
  private:
   class Looker;
@@ -126,6 +135,7 @@ class CompactControl : public EngineFilter {
   int recorded_level_ = kCompactLeastLevel;
   int64_t merged_at_ = 0;    // in inserts
   int64_t overflow_at_ = 0;  // likewise
+  int64_t drain_at_ = 0;     // likewise
   int64_t pressure_ = 0;
   int64_t peak_ids_ = 0;
   int64_t no_shrink_before_ = 0;  // in epochs begun

@@ -103,6 +103,18 @@ void CompactEpochs::Renew(int64_t number) {
   newest.last_ms = now_ms_;
 }
 
+int64_t CompactEpochs::Drop(int64_t number, int64_t ids) {
+  Weigh();
+  Epoch& epoch = epochs_[CompactPlaceOf(number)];
+  ids = std::min(ids, epoch.ids);
+  if (ids == 0) return 0;
+  epoch.fpp -= epoch.fpp / static_cast<double>(epoch.ids) * static_cast<double>(ids);
+  epoch.ids -= ids;
+  epoch.weighed_ids -= ids;
+  ids_ -= ids;
+  return ids;
+}
+
 void CompactEpochs::Weigh() {
   Epoch& newest = Newest();
   newest.fpp += static_cast<double>(newest.ids - newest.weighed_ids) * rate_;

@@ -62,6 +62,9 @@ class CompactEpochs {
   // An id of the newest epoch came again.
   void Touch();
 
+  // Up to so many ids of a live epoch are lost. Returns how many.
+  int64_t Drop(int64_t epoch, int64_t ids);
+
   // The rate of an entry that is inserted from now on: the probability that an id that was never inserted
   // equals it.
   void SetRate(double rate);

@@ -85,26 +85,29 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, C
   [[gnu::noinline]] void AddLater(IdHash id) {
     Processor::Leave();
     Base::MakeRoom();
-    Squeeze(id);
-    NoteAdded();
+    if (Squeeze(id)) NoteAdded();
   }
 
   [[gnu::always_inline]] void Add(IdHash id, const CompactFound& found) {
-    if (__builtin_expect(!table_.Append(id, found, epochs_.span()), 0)) AddToFullLines(id);
-    NoteAdded();
+    if (__builtin_expect(table_.Append(id, found, epochs_.span()) || AddToFullLines(id), 1)) NoteAdded();
   }
 
-  [[gnu::noinline]] void AddToFullLines(IdHash id) {
+  [[gnu::noinline]] bool AddToFullLines(IdHash id) {
     Processor::Leave();
     Base::NotePressure();
-    Squeeze(id);
+    return Squeeze(id);
   }
 
-  void Squeeze(IdHash id) {
-    while (!table_.Squeeze(id, epochs_.span())) {
-      if (!Base::SweepAtLimit()) Base::ForgetAtLimit();
+  // False if the id is lost: its lines and the stash are full, and the table is not.
+  bool Squeeze(IdHash id) {
+    bool has_room = table_.Squeeze(id, epochs_.span());
+    while (!has_room && Base::IsFull()) {
+      Base::MakeSomeRoom();
+      has_room = table_.Squeeze(id, epochs_.span());
     }
+    if (!has_room) ++Base::lost_ids_;
     Base::NoteDue();  // an id may be in the stash, or a sweep have begun
+    return has_room;
   }
 
   [[gnu::always_inline]] void NoteAdded() {

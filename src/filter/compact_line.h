@@ -20,6 +20,7 @@ inline constexpr int kCompactMostEpochs = 20;
 inline constexpr size_t kCompactPlaces = 32;
 static_assert(kCompactMostEpochs < static_cast<int>(kCompactPlaces));
 using CompactRates = std::array<double, kCompactPlaces>;
+using CompactCounts = std::array<int64_t, kCompactPlaces>;
 inline size_t CompactPlaceOf(int64_t epoch) { return static_cast<size_t>(epoch) % kCompactPlaces; }
 
 // How the slots of a line are laid out. It depends on the line's level, the number of address bits that

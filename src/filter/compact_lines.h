@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "src/filter/compact_copy.h"
@@ -33,9 +34,15 @@ class CompactLines {
   static constexpr int kMostStashed = 32;
 
   // Makes the table larger by up to `most` lines, but not beyond a doubling. Returns how many; 0 if it has no
-  // memory (or, as good as never, if a line's entries have no place). The first line of a doubling decides
-  // for all of it how many slots each of the two has that a line becomes.
+  // memory. The first line of a doubling decides for all of it how many slots each of the two has that a line
+  // becomes. If these are fewer, and an entry has no room in any line (with chosen hashes only), drops it.
   virtual int Split(const CompactSpan& span, int slots, int most) = 0;
+  // The dropped entries by epoch, since this was called last.
+  bool HasDropped() const { return has_dropped_; }
+  CompactCounts TakeDropped() {
+    has_dropped_ = false;
+    return std::exchange(dropped_, {});
+  }
   bool BeginsDoubling() const { return split_ == 0; }
   // Makes it smaller by up to `most` lines, while there is `work` to spend: kWorkOfMove for an entry that has
   // to move, one for any other, and one for two empty lines. Returns how many; fewer if lines have no room
@@ -153,6 +160,8 @@ class CompactLines {
   int next_stashed_ = 0;
   int stashed_ = 0;
   std::array<Stashed, kMostStashed> stash_;
+  bool has_dropped_ = false;
+  CompactCounts dropped_ = {};
   CompactRates risen_ = {};
   std::weak_ptr<CompactCopy> copy_;
 

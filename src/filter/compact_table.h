@@ -121,7 +121,9 @@ class CompactTable final : public CompactLines {
   }
 
   bool IsSound(uint64_t index) const;
-  bool Divide(uint64_t from, const CompactSpan& span, Entries* entries, uint64_t chosen[2]);
+  void Divide(uint64_t from, const CompactSpan& span, Entries* entries, uint64_t chosen[2]);
+  // Of the chosen entries keeps the newest, `most` of them.
+  void DropOldest(const Entries& entries, const CompactSpan& span, int most, uint64_t* chosen);
   uint64_t ReadBoth(uint64_t last, uint64_t into, const CompactSpan& span, Entries* merged) const;
   int MoveAway(uint64_t from, const CompactSpan& span, int wanted, const Entries& entries, uint64_t* chosen);
   bool ToOtherLine(CompactEntry* entry, uint64_t* index) const;

@@ -74,7 +74,7 @@ int CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots, int 
       const int known_bits = FormatOf(from).known_bits();
       Entries entries;
       uint64_t chosen[2];
-      if (!Divide(from, span, &entries, chosen)) break;
+      Divide(from, span, &entries, chosen);
       KeepForCopy(from);
       Resize(lines_ + 1);
       for (int high = 0; high < 2; ++high) {
@@ -93,7 +93,7 @@ int CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots, int 
 // The entries of a line that is to be split, and which go to either of the two lines. Their fields' lowest
 // bit says so.
 template <typename Tag, typename Processor>
-bool CompactTable<Tag, Processor>::Divide(uint64_t from, const CompactSpan& span, Entries* entries,
+void CompactTable<Tag, Processor>::Divide(uint64_t from, const CompactSpan& span, Entries* entries,
                                           uint64_t chosen[2]) {
   const int rooms[] = {slots_of_[from < swept_lines_ ? 1 : 0][1], slots_of_[0][1]};
   do {
@@ -113,10 +113,20 @@ bool CompactTable<Tag, Processor>::Divide(uint64_t from, const CompactSpan& span
       entries->fields[i] = 2;
       chosen[0] |= uint64_t{1} << i;
     }
-    if (std::popcount(chosen[0]) <= rooms[0] && std::popcount(chosen[1]) <= rooms[1]) return true;
+    if (std::popcount(chosen[0]) <= rooms[0] && std::popcount(chosen[1]) <= rooms[1]) return;
     // Nearly all of a full line go to a line of fewer slots.
   } while (MakeRoomIn(from, span));
-  return false;
+  for (int high = 0; high < 2; ++high) DropOldest(*entries, span, rooms[high], &chosen[high]);
+}
+
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::DropOldest(const Entries& entries, const CompactSpan& span, int most,
+                                              uint64_t* chosen) {
+  for (int surplus = std::popcount(*chosen) - most; surplus > 0; --surplus) {
+    ++dropped_[CompactPlaceOf(entries.EpochOf(span, __builtin_ctzll(*chosen)))];
+    has_dropped_ = true;
+    *chosen &= *chosen - 1;
+  }
 }
 
 // The entries of two lines in the order of their epochs, as those of one. Returns which were in the last.

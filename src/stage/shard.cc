@@ -215,6 +215,7 @@ void MergedShards::Add(const ShardStatus& shard) {
   sum.memory_above_need_bytes += one.memory_above_need_bytes;
   sum.refreshes += one.refreshes;
   sum.limit_hits += one.limit_hits;
+  sum.lost_ids += one.lost_ids;
   for (const StepCount& steps : one.step_counts) CountSteps(steps, &sum.step_counts);
   const size_t latest = std::min(one.steps.size(), std::max<size_t>(1, kMostSteps / shards_));
   sum.steps.insert(sum.steps.end(), one.steps.end() - static_cast<std::ptrdiff_t>(latest), one.steps.end());

@@ -1,4 +1,4 @@
-// The format of a snapshot, version 5.
+// The format of a snapshot, version 6.
 //
 // src/snapshot/README.md describes it byte by byte. A file is a sequence of pieces, each followed by its
 // checksum (snapshot_file.h); a piece of state is a sequence of fields of eight bytes (fields.h), and what
@@ -8,9 +8,9 @@
 //
 // A filter's memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
 // of either, or of any of the field lists, needs another version. Files of another version are not read:
-// their ids would not be found, and a filter can always be rebuilt from its log. Version 4 did not look for
-// bursts, version 3 also had one number of slots for lines of a size, version 2 also an id's lines elsewhere,
-// version 1 also no notes and no second opinions.
+// their ids would not be found, and a filter can always be rebuilt from its log. Version 5 did not count
+// lost ids, version 4 also did not look for bursts, version 3 also had one number of slots for lines of a
+// size, version 2 also an id's lines elsewhere, version 1 also no notes and no second opinions.
 #ifndef LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 #define LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 
@@ -27,7 +27,7 @@
 
 namespace lethe {
 
-inline constexpr uint32_t kSnapshotVersion = 5;
+inline constexpr uint32_t kSnapshotVersion = 6;
 
 struct SnapshotHeader {
   uint32_t version = kSnapshotVersion;

@@ -84,6 +84,7 @@ DaemonReport TwoPartitions() {
   partition.filter.filter = {.shape = {.past_generations = 6, .lines = 512},
                              .fpp = {.modelled = 2e-7, .estimated = 1e-7, .deviation = 3e-9},
                              .window = absl::Minutes(70),
+                             .lost_ids = 21,
                              .step_counts = {{AdaptationStep::Kind::kRefresh, "full", 8},
                                              {AdaptationStep::Kind::kUnfold, "\"short\"", 2}}};
   partition.filter.audit = {.share = 0.5, .fresh = 3000, .false_drops = 3};
@@ -165,6 +166,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_short_history", where)], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_short_history", restoring)], 0);
   EXPECT_EQ(values[absl::StrCat("lethe_keys_moved", where)], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_filter_lost_ids_total", where)], 21);
   EXPECT_EQ(values[absl::StrCat("lethe_keys_moved", restoring)], 0);
   EXPECT_EQ(values["lethe_snapshots_total,group=shop"], 8);
   EXPECT_EQ(values["lethe_snapshot_errors_total,group=shop"], 9);

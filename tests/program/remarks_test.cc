@@ -43,6 +43,20 @@ TEST(RemarksTest, AMemoryLimitThatCostsWindowOrTargetIsReported) {
   EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "2e-06")) << Remarks(report)[0];
 }
 
+TEST(RemarksTest, LostIdsAreReportedAndNotTakenForTheMemoryLimit) {
+  DaemonReport report;
+  report.lanes.resize(1);
+  report.lanes[0].partitions.resize(2);
+  report.lanes[0].partitions[1].topic = "orders";
+  report.lanes[0].partitions[1].partition = 3;
+  EXPECT_TRUE(Remarks(report).empty());
+  report.lanes[0].partitions[1].filter.filter.lost_ids = 17;
+  ASSERT_EQ(Remarks(report).size(), 1u);
+  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "orders-3")) << Remarks(report)[0];
+  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "17 ids")) << Remarks(report)[0];
+  EXPECT_FALSE(absl::StrContains(Remarks(report)[0], "limit")) << Remarks(report)[0];
+}
+
 TEST(RemarksTest, PartitionsThatTheRouterDoesNotWaitForAreNamed) {
   DaemonReport report;
   report.routing_lanes.resize(1);

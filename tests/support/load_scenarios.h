@@ -74,6 +74,7 @@ struct ScenarioFigures {
   int64_t peak_bytes = 0;
   int64_t end_bytes = 0;
   int64_t limit_hits = 0;
+  int64_t lost_ids = 0;
 };
 
 inline constexpr int64_t kScenarioHorizonMs = 24 * 3'600'000;
@@ -132,6 +133,7 @@ inline ScenarioFigures RunScenario(const LoadScenario& scenario, int probes, uin
     figures.peak_ids = std::max(figures.peak_ids, count);
     figures.end_bytes = status.memory_bytes;
     figures.limit_hits = status.limit_hits;
+    figures.lost_ids = status.lost_ids;
     for (size_t i = 0; i < (all ? held.size() : std::min<size_t>(8, held.size())); ++i) ask(held[i]);
     for (int i = 0; i < 300 && !all && !held.empty(); ++i) ask(held[random() % held.size()]);
     for (int i = 0; i < 30 && !gone.empty(); ++i) {

@@ -46,6 +46,7 @@ TEST_P(CompactScenarioTest, EveryIdIsFoundAndMemoryFollowsWhatIsHeld) {
     const ScenarioFigures figures = RunScenario(scenario, 200, seed, filter.get());
     EXPECT_EQ(figures.missed, 0) << scenario.name << ", of " << figures.asked;
     EXPECT_EQ(figures.limit_hits, 0) << scenario.name;
+    EXPECT_EQ(figures.lost_ids, 0) << scenario.name;
     EXPECT_LE(figures.worst_fpp, target) << scenario.name;
     EXPECT_GT(figures.least_model, 0.95) << scenario.name;
     EXPECT_LT(figures.most_model, 1.05) << scenario.name;
@@ -319,6 +320,80 @@ TEST(CompactFilterTest, AtTheLimitTheWindowIsShortenedByEpochs) {
     ASSERT_TRUE(IsContained(*filter, NumberedId(next - i, seed))) << i;
   }
   EXPECT_GE(status.window, absl::Milliseconds(status.ids / 100 - 1));
+}
+
+// Ids that somebody has chosen who knows the hash: all have the same two lines, in tables of up to 2^16
+// lines, and differ in the address bits above.
+IdHash ForgedId(uint64_t number, uint64_t seed) {
+  return {.a = (number * 0x9E3779B97F4A7C15ULL & ~uint64_t{0xffff}) | (seed & 0xffff), .b = seed};
+}
+
+// Inserts forged ids. Returns how many were new to the filter.
+int64_t Forge(Filter& filter, uint64_t ids, uint64_t seed, int64_t stream_time_ms) {
+  int64_t fresh = 0;
+  for (uint64_t i = 0; i < ids; ++i) {
+    const IdHash id = ForgedId(i, seed);
+    if (i % 2 == 0) {
+      fresh += TestAndInsertOne(filter, id, stream_time_ms) == Verdict::kUnique ? 1 : 0;
+    } else {
+      fresh += IsContained(filter, id) ? 0 : 1;
+      InsertOne(filter, id, stream_time_ms);
+    }
+  }
+  return fresh;
+}
+
+// Their lines and the stash are soon full. That costs the forged ids alone: no earlier id, no window and
+// hardly any memory, also when the table grows later and splits their lines.
+TEST(CompactFilterTest, ChosenHashesCostNoOtherIds) {
+  const uint64_t seed = TestSeed();
+  for (const double target : {1e-6, 1e-9, 1e-15}) {
+    for (const uint64_t ids : {uint64_t{0}, uint64_t{700}, uint64_t{40'000}}) {
+      MemoryBudget memory(int64_t{64} << 20);
+      auto filter = Make(&memory, kDay, target);
+      const auto time_of = [ids](uint64_t i) {
+        return static_cast<int64_t>(i * (kScenarioHorizonMs / 2) / std::max<uint64_t>(1, ids));
+      };
+      for (uint64_t i = 0; i < ids; ++i) InsertOne(*filter, NumberedId(i, seed), time_of(i));
+      const FilterStatus before = filter->Status();
+      const int64_t fresh = Forge(*filter, 10'000, seed, time_of(ids));
+      const FilterStatus after = filter->Status();
+      EXPECT_GT(after.lost_ids, 1000);
+      EXPECT_EQ(after.ids, before.ids + fresh - after.lost_ids);
+      EXPECT_EQ(after.limit_hits, 0);
+      EXPECT_LE(after.memory_bytes, before.memory_bytes * 7 / 5 + (int64_t{16} << 10)) << ids;
+      for (uint64_t i = 0; i < ids; ++i) ASSERT_TRUE(IsContained(*filter, NumberedId(i, seed))) << i;
+
+      // Three times as many.
+      for (uint64_t i = ids; i < 3 * ids; ++i) InsertOne(*filter, NumberedId(i, seed), time_of(ids));
+      const FilterStatus grown = filter->Status();
+      EXPECT_EQ(grown.limit_hits, 0);
+      EXPECT_GE(grown.window, absl::Milliseconds(time_of(ids)));
+      EXPECT_LE(grown.memory_bytes, 4 * before.memory_bytes + (int64_t{32} << 10)) << ids;
+      int64_t missed = 0;
+      for (uint64_t i = 0; i < 3 * ids; ++i) missed += IsContained(*filter, NumberedId(i, seed)) ? 0 : 1;
+      EXPECT_LE(missed, grown.lost_ids - after.lost_ids);
+      EXPECT_LE(missed, 100) << "of their lines alone";
+    }
+  }
+}
+
+// Where there is no memory, the oldest ids make room for new ones, not for these.
+TEST(CompactFilterTest, ChosenHashesAtTheLimitShortenTheWindowByAnEpochAtMost) {
+  const uint64_t seed = TestSeed();
+  MemoryBudget memory(int64_t{1} << 20);
+  auto filter = Make(&memory, absl::Seconds(1000));
+  uint64_t next = 0;
+  for (; next < 400'000; ++next)
+    InsertOne(*filter, NumberedId(next, seed), static_cast<int64_t>(next / 1000));
+  const FilterStatus before = filter->Status();
+  ASSERT_GT(before.limit_hits, 0);
+  EXPECT_EQ(before.lost_ids, 0);
+  Forge(*filter, 10'000, seed, static_cast<int64_t>(next / 1000));
+  const FilterStatus after = filter->Status();
+  EXPECT_LE(after.limit_hits, before.limit_hits + 2);
+  EXPECT_GE(after.ids, before.ids * 7 / 8);
+  EXPECT_GT(after.lost_ids, 1000);
 }
 
 // Epochs that began in a small table have entries that lost bits as it grew, and others that did not. At the

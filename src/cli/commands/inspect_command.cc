@@ -37,6 +37,7 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
       << absl::StreamFormat("FPP          %.3g modelled, %.3g estimated, standard deviation %.2g\n",
                             filter.fpp.modelled, filter.fpp.estimated, filter.fpp.deviation)
       << absl::StreamFormat("limit hits   %d\n", filter.limit_hits)
+      << absl::StreamFormat("lost ids     %d\n", filter.lost_ids)
       << absl::StreamFormat("judged       %d unique, %d duplicates; %d replayed\n", partition.unique,
                             partition.duplicates, partition.replayed)
       << absl::StreamFormat("audit        %d of %d good events lost, %d of %d copies missed\n",
@@ -95,12 +96,12 @@ void WriteJson(const SnapshotReport& report, std::ostream& out) {
       << absl::StreamFormat(
              "\"engine\":%s,\"horizon_ms\":%s,\"target_fpp\":%.17g,\"stream_time_ms\":%s,\"window_ms\":%s,"
              "\"ids\":%d,\"memory_bytes\":%d,\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,\"fpp_estimated_"
-             "deviation\":%.17g,\"limit_hits\":%d,",
+             "deviation\":%.17g,\"limit_hits\":%d,\"lost_ids\":%d,",
              JsonString(report.engine), Milliseconds(report.horizon), report.target_fpp,
              timed ? absl::StrCat(absl::ToUnixMillis(partition.stream_time)) : "null",
              Milliseconds(partition.filter.window), partition.filter.ids, partition.filter.memory_bytes,
              partition.filter.fpp.modelled, partition.filter.fpp.estimated, partition.filter.fpp.deviation,
-             partition.filter.limit_hits)
+             partition.filter.limit_hits, partition.filter.lost_ids)
       << absl::StreamFormat(
              "\"unique\":%d,\"duplicates\":%d,\"replayed\":%d,\"audit\":{\"fresh\":%d,"
              "\"false_drops\":%d,\"copies\":%d,\"missed\":%d},\"shards\":[",

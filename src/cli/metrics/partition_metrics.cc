@@ -308,6 +308,10 @@ constexpr PartitionMetric kMetrics[] = {
     {{"lethe_filter_memory_limit_hits_total", kCounter, kLabels, "times",
       "Times that the memory limit shortened the window.", "It rises: raise `memory`.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
+    {{"lethe_filter_lost_ids_total", kCounter, kLabels, "ids",
+      "Ids that the filter had no room for, and does not remember.",
+      "Above 0: somebody chooses ids by their hashes; see the runbook.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.lost_ids); }},
 };
 
 double Folded(const PartitionMetric& metric, const Partitions& partitions, const PartitionReport& one_audit) {

@@ -79,7 +79,8 @@ Json FilterJson(const FilterStatus& filter, bool detailed) {
                {"memory_bytes", filter.memory_bytes},
                {"memory_above_need_bytes", filter.memory_above_need_bytes},
                {"refreshes", filter.refreshes},
-               {"memory_limit_hits", filter.limit_hits}};
+               {"memory_limit_hits", filter.limit_hits},
+               {"lost_ids", filter.lost_ids}};
   if (detailed) {
     json["generations"] = Generations(filter);
     json["steps"] = Steps(filter);

@@ -40,7 +40,8 @@ void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
       lane_, found->without_id, found->records, options_.record.id.ToString(), found->reason);
 }
 
-void Warnings::OfMemoryLimit(Task& task, const PartitionReport& report) {
+void Warnings::OfFilter(Task& task, const PartitionReport& report) {
+  if (const auto remark = LostIdsRemark(report); remark && task.WarnOfLostIds()) spdlog::warn("{}", *remark);
   const auto remark = MemoryRemark(report);
   if (!remark || !task.WarnOfMemory()) return;
   if (const auto like_it = memory_warnings_.Next(clock_.Steady())) spdlog::warn("{}{}", *remark, *like_it);

@@ -35,8 +35,9 @@ class Warnings {
   // records of one key. For Scope::kPartition: if most records have no key, or copies have other keys than
   // the first of their id.
   void OfKeys(const Tasks& tasks);
-  // When the memory limit first costs a partition its window or its target.
-  void OfMemoryLimit(Task& task, const PartitionReport& report);
+  // When the memory limit first costs a partition its window or its target, and when its filter first loses
+  // ids.
+  void OfFilter(Task& task, const PartitionReport& report);
 
   // For a record without a usable id.
   void SeeWithoutId(absl::string_view reason) { ids_.See(reason); }

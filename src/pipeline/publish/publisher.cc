@@ -120,7 +120,7 @@ void Publisher::RenewReports() {
         next_quiet_ = {each->first.flow, each->first.partition + 1};
       }
       reported = {stamp, std::make_shared<const PartitionReport>(ReportOf(task))};
-      if (task.filter() != nullptr) flows_.Of(task).warnings.OfMemoryLimit(task, *reported.report);
+      if (task.filter() != nullptr) flows_.Of(task).warnings.OfFilter(task, *reported.report);
     }
   };
   // From the partition whose turn it is to the last, then from the first.

@@ -20,6 +20,15 @@ std::optional<std::string> MemoryRemark(const PartitionReport& partition) {
                       DurationText(partition.horizon), ", and later copies pass; raise memory");
 }
 
+std::optional<std::string> LostIdsRemark(const PartitionReport& partition) {
+  const int64_t lost = partition.filter.filter.lost_ids;
+  if (lost == 0) return std::nullopt;
+  return absl::StrCat(partition.Name(), ": the filter could not remember ", FormatCount(lost),
+                      " ids, and their copies pass: too many ids have the same place in it, which chance "
+                      "does not do, but who knows the key of its hash can. Delete the partition's snapshots "
+                      "and restart lethe, which then makes a new key");
+}
+
 std::string ThrottleRemark(absl::string_view client, double share) {
   return absl::StrFormat(
       "a quota of the brokers holds the %s back %.0f %% of the time; raise the quota of its user or "
@@ -29,6 +38,22 @@ std::string ThrottleRemark(absl::string_view client, double share) {
 }
 
 namespace {
+
+// The first partition's, and how many more have one.
+void AddFirst(const std::vector<PartitionReport>& partitions,
+              std::optional<std::string> (*remark_of)(const PartitionReport&),
+              std::vector<std::string>* remarks) {
+  std::optional<std::string> first;
+  int more = 0;
+  for (const PartitionReport& partition : partitions) {
+    std::optional<std::string> remark = remark_of(partition);
+    if (!remark) continue;
+    more += first ? 1 : 0;
+    if (!first) first = std::move(remark);
+  }
+  if (!first) return;
+  remarks->push_back(more == 0 ? *first : absl::StrCat(*first, " (and ", more, " more partitions)"));
+}
 
 void AddThrottled(const std::vector<LaneReport>& lanes, absl::string_view name,
                   std::vector<std::string>* remarks) {
@@ -74,17 +99,9 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
                                      lane.without_id->records.reason.empty() ? "" : ": ",
                                      lane.without_id->records.reason, "; correct id"));
     }
-    std::optional<std::string> first;
-    int more = 0;
-    for (const PartitionReport& partition : lane.partitions) {
-      std::optional<std::string> remark = MemoryRemark(partition);
-      if (!remark) continue;
-      more += first ? 1 : 0;
-      if (!first) first = std::move(remark);
-    }
     if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);
-    if (first)
-      remarks.push_back(more == 0 ? *first : absl::StrCat(*first, " (and ", more, " more partitions)"));
+    AddFirst(lane.partitions, MemoryRemark, &remarks);
+    AddFirst(lane.partitions, LostIdsRemark, &remarks);
   }
   for (const LaneReport& lane : report.routing_lanes) {
     if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);

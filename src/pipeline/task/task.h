@@ -252,6 +252,7 @@ class Task {
   void SetPaused(bool paused) { paused_ = paused; }
   // Whether this is the first call.
   bool WarnOfMemory() { return !std::exchange(warned_of_memory_, true); }
+  bool WarnOfLostIds() { return !std::exchange(warned_of_lost_ids_, true); }
 
   const PartitionStatus& status() const { return status_; }  // of the filter, last asked; no name: never
   // `next` and `committed` at that time: while they stay, the status stays.
@@ -322,6 +323,7 @@ class Task {
   SchemaWait schema_wait_;
   Pace pace_;
   bool warned_of_memory_ = false;
+  bool warned_of_lost_ids_ = false;
   bool paused_ = false;
   bool was_aborted_ = false;
   bool awaits_room_ = false;
