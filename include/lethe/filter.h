@@ -48,6 +48,13 @@ class LETHE_EXPORT Filter {
   // Does not allocate.
   virtual void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const = 0;
 
+  // The same for times to come: what Contains() would say of each id after AdvanceTo() its time. So a
+  // transaction, during which the filter's time stands, judges as if it did not. The default says what
+  // Contains() says now: ids of such a filter are not forgotten within a transaction, however long it is.
+  virtual void ContainsAt(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) const {
+    for (size_t i = 0; i < ids.size(); ++i) Contains({&ids[i].id, 1}, verdicts.subspan(i, 1));
+  }
+
   // Inserts each id, whether it is contained or not, at its stream time (which may refresh the filter).
   virtual void Insert(absl::Span<const TimedId> ids) = 0;
 

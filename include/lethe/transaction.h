@@ -32,9 +32,10 @@ namespace lethe {
 class Partition;
 
 // The events that were judged since Partition::Begin(). Passed ids are in an exact pending set until the
-// commit, so a second copy in the same transaction is a duplicate. The filter changes at the commit only, and
-// its time stands still until then. An abort forgets the pending ids and restores stream time, so events that
-// are judged again get the same verdicts.
+// commit, so a second copy within the horizon is a duplicate, in the same transaction, too. The filter
+// changes at the commit only, but each event is judged at its own stream time, as if the filter were there.
+// So verdicts do not depend on where transactions end, and one may span any time. An abort forgets the
+// pending ids and restores stream time, so events that are judged again get the same verdicts.
 //
 // Passed ids take memory. After an allocation failure status() returns an error, and events may pass without
 // being remembered: no event is lost, but copies may pass. So check status() before the program's own commit,
@@ -63,7 +64,7 @@ class LETHE_EXPORT Transaction {
   // OK, or ResourceExhausted if a passed event is not remembered: abort. FailedPrecondition if it has ended.
   absl::Status status() const;
 
-  // As Partition::Observe; an abort undoes it. The filter's time moves at the commit.
+  // As Partition::Observe; an abort undoes it.
   absl::Status Observe(absl::Time time);
 
   // Takes back one `unique` verdict of this transaction, because the event was not carried out (it cannot be

@@ -46,6 +46,14 @@ bool CompactEpochs::Advance(int64_t stream_time_ms) {
   return forgot;
 }
 
+CompactSpan CompactEpochs::SpanAfter(int64_t stream_time_ms) const {
+  CompactSpan span = span_;
+  if (now_ms_ == kNoStreamTime) return span;  // all count as of the first time
+  const int64_t now_ms = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
+  while (span.oldest <= span.newest && (*this)[span.oldest].last_ms + horizon_ms_ < now_ms) ++span.oldest;
+  return span;
+}
+
 // The next multiple of a part of the horizon.
 int64_t CompactEpochs::EndOf(int64_t part_ms, int64_t time_ms) const {
   if (time_ms == kNoStreamTime) return INT64_MAX;

@@ -84,6 +84,11 @@ class CompactEpochs {
   void AddUncounted(int64_t ids);
 
   const CompactSpan& span() const { return span_; }
+  // Of the epochs that would be live at a time to come.
+  CompactSpan SpanAt(int64_t stream_time_ms) const {
+    if (__builtin_expect(stream_time_ms > idle_until_ms_, 0)) return SpanAfter(stream_time_ms);
+    return span_;
+  }
   int live() const { return static_cast<int>(span_.newest + 1 - span_.oldest); }
   const Epoch& operator[](int64_t number) const { return epochs_[CompactPlaceOf(number)]; }
   int64_t ids() const { return ids_; }
@@ -105,6 +110,7 @@ class CompactEpochs {
   int64_t NextLook() const;
   bool HasBurst();
   bool Advance(int64_t stream_time_ms);
+  CompactSpan SpanAfter(int64_t stream_time_ms) const;
   bool Begin(int64_t most_ids);
 
   const int64_t horizon_ms_;

@@ -52,6 +52,10 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, C
     return table_.Look(id, epochs_.span()).contained;
   }
 
+  [[gnu::always_inline]] bool ContainsIdAt(const TimedId& timed) const {
+    return table_.Look(timed.id, epochs_.SpanAt(timed.stream_time_ms)).contained;
+  }
+
   [[gnu::always_inline]] bool TestAndInsertId(IdHash id) {
     const CompactFound found = table_.Look(id, epochs_.span());
     if (found.contained) return true;

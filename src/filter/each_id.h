@@ -17,6 +17,7 @@ namespace lethe {
 //   void InsertId(IdHash);
 // and may have, in place of the ones here:
 //   bool TestAndInsertId(IdHash);     // true if it was contained
+//   bool ContainsIdAt(const TimedId&) const;  // at that time, without going there
 //   void PrefetchId(IdHash) const;    // asks for the memory that the other calls will read
 //   template <typename Loop> static void Run(const Loop&);  // calls a loop over a batch
 template <typename Derived, typename Base = EngineFilter>
@@ -31,6 +32,14 @@ class EachIdFilter : public Base {
     ForEach(
         ids.size(), [=, this](size_t i) LETHE_INLINE { derived().PrefetchId(id[i]); },
         [=, this](size_t i) LETHE_INLINE { verdict[i] = ToVerdict(derived().ContainsId(id[i])); });
+  }
+
+  void ContainsAt(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) const final {
+    const TimedId* const id = ids.data();
+    Verdict* const verdict = verdicts.data();
+    ForEach(
+        ids.size(), [=, this](size_t i) LETHE_INLINE { derived().PrefetchId(id[i].id); },
+        [=, this](size_t i) LETHE_INLINE { verdict[i] = ToVerdict(derived().ContainsIdAt(id[i])); });
   }
 
   void Insert(absl::Span<const TimedId> ids) final {
@@ -56,6 +65,8 @@ class EachIdFilter : public Base {
 
  protected:
   void PrefetchId(IdHash) const {}
+
+  bool ContainsIdAt(const TimedId& timed) const { return derived().ContainsId(timed.id); }
 
   template <typename Loop>
   static void Run(const Loop& loop) {

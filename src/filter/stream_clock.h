@@ -26,15 +26,18 @@ class StreamClock {
   // when the first time is seen.
   uint64_t AdvanceTo(int64_t stream_time_ms) {
     if (stream_time_ms <= now_ms_) return 0;  // kNoStreamTime is the lowest of all times
-    const bool first = now_ms_ == kNoStreamTime;
-    const int64_t before = interval_;
+    const uint64_t begun = IntervalsUntil(stream_time_ms);
+    if (now_ms_ == kNoStreamTime) first_ms_ = stream_time_ms;
     now_ms_ = stream_time_ms;
     interval_ = FloorDivide(stream_time_ms, interval_ms_);
-    if (first) {
-      first_ms_ = stream_time_ms;
-      return 0;
-    }
-    return static_cast<uint64_t>(interval_) - static_cast<uint64_t>(before);
+    return begun;
+  }
+
+  // What AdvanceTo() would return.
+  uint64_t IntervalsUntil(int64_t stream_time_ms) const {
+    if (stream_time_ms <= now_ms_ || now_ms_ == kNoStreamTime) return 0;
+    return static_cast<uint64_t>(FloorDivide(stream_time_ms, interval_ms_)) -
+           static_cast<uint64_t>(interval_);
   }
 
   bool started() const { return now_ms_ != kNoStreamTime; }

@@ -62,16 +62,11 @@ void Audit::Judged(const TimedId& timed, bool passed, absl::string_view payload)
 void Audit::JudgedPending(const TimedId& timed, bool passed, absl::string_view payload) {
   Seen event = See(timed, passed, payload);
   const Seen* const pending = pending_.Find(timed.id);
-  bool is_news = false;
-  if (pending != nullptr) {
-    ++pending_counts_.events;
-    if (pending->passed) CountCopy(*pending, event, &pending_counts_);
-  } else {
-    is_news = Count(Find(timed.id), event, &pending_counts_);
-  }
+  const bool is_news = Count(pending != nullptr ? pending : Find(timed.id), event, &pending_counts_);
   event.passed |= renews_;
-  if (renews_) pending_.Forget(timed.id);  // inserted again, at its new time
-  if (is_news || renews_) RememberPending(event);
+  if (!is_news && !renews_) return;
+  pending_.Forget(timed.id);  // inserted again, at its new time
+  RememberPending(event);
 }
 
 void Audit::Replayed(const TimedId& timed, absl::string_view payload) { Remember(See(timed, true, payload)); }
@@ -212,10 +207,12 @@ void Audit::Commit() {
 void Audit::Abort() {
   pending_.Clear();
   pending_counts_ = {};
+  pending_first_ms_ = kNoStreamTime;
 }
 
 int64_t Audit::AgeMs(const Seen& seen, int64_t now_ms) const {
-  const int64_t seen_ms = seen.stream_time_ms == kNoStreamTime ? first_ms_ : seen.stream_time_ms;
+  const int64_t first_ms = std::max(first_ms_, pending_first_ms_);  // one of them is kNoStreamTime
+  const int64_t seen_ms = seen.stream_time_ms == kNoStreamTime ? first_ms : seen.stream_time_ms;
   if (seen_ms == kNoStreamTime || now_ms == kNoStreamTime) return 0;
   return std::max<int64_t>(0, now_ms - seen_ms);
 }

@@ -62,6 +62,9 @@ class Audit {
     now_ms_ = stream_time_ms;
   }
 
+  // The filter has no time yet, and the open transaction has: what came before counts as of then.
+  void BeginsAt(int64_t stream_time_ms) { pending_first_ms_ = stream_time_ms; }
+
   // The next four are for audited ids. Judged outside of a transaction; the filter is at the event's time.
   void Judged(const TimedId& timed, bool passed, absl::string_view payload);
   // Judged in the open transaction, against the filter and what is pending.
@@ -153,8 +156,9 @@ class Audit {
   int64_t now_ms_ = kNoStreamTime;    // the filter's time
   int64_t first_ms_ = kNoStreamTime;  // its first one, at which all that came before counts as inserted
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<Part*> part_of_;  // by the lowest of PartBits(), as many as the deepest part has
-  OrderedIdSet<Seen> pending_;  // seen first, or passed, in the open transaction
+  std::vector<Part*> part_of_;                // by the lowest of PartBits(), as many as the deepest part has
+  OrderedIdSet<Seen> pending_;                // seen first, or passed, in the open transaction
+  int64_t pending_first_ms_ = kNoStreamTime;  // first_ms_, once it is committed
   Counts counts_;
   Counts pending_counts_;
 };

@@ -69,10 +69,27 @@ absl::Status Partition::Impl::CheckHashes(absl::Span<const Event> events) const 
                    "; hash its id with the partition that judges it"));
 }
 
-void Partition::Impl::Stamp(Batch* batch) {
+int64_t Partition::Impl::Stamp(Batch* batch) {
   const std::lock_guard lock(clock_mutex);
   started = true;
-  batch->Stamp([this](const Event& event) { return clock.Observe(ToMs(event.time)); });
+  if (clock.now_ms() != kNoStreamTime) {
+    batch->Stamp([this](const Event& event) { return clock.Observe(ToMs(event.time)); });
+  } else {
+    batch->Stamp([this](const Event& event) {
+      const int64_t now_ms = clock.Observe(ToMs(event.time));
+      if (start_ms == kNoStreamTime) start_ms = now_ms;
+      return now_ms;
+    });
+  }
+  return start_ms;
+}
+
+void Partition::Impl::StampOutside(Batch* batch) {
+  if (const int64_t began_ms = Stamp(batch); began_ms != kNoStreamTime) {
+    AdvanceShards(began_ms);
+    const std::lock_guard lock(clock_mutex);
+    start_ms = kNoStreamTime;
+  }
 }
 
 absl::Status Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
@@ -81,7 +98,7 @@ absl::Status Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<V
   if (!entered.ok()) return entered.status();
   ForEachChunk(std::min(events.size(), verdicts.size()), [&](size_t first, size_t size) {
     Batch batch(events.subspan(first, size), shards.size());
-    Stamp(&batch);
+    StampOutside(&batch);
     batch.JudgeEachShard(verdicts.subspan(first, size),
                          [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
                            shards[shard]->Judge(group, answers);
@@ -95,10 +112,10 @@ absl::Status Partition::Impl::JudgeInTransaction(absl::Span<const Event> events,
   if (absl::Status status = CheckHashes(events); !status.ok()) return status;
   ForEachChunk(std::min(events.size(), verdicts.size()), [&](size_t first, size_t size) {
     Batch batch(events.subspan(first, size), shards.size());
-    Stamp(&batch);
+    const int64_t began_ms = Stamp(&batch);
     batch.JudgeEachShard(verdicts.subspan(first, size),
                          [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
-                           if (!shards[shard]->JudgePending(group, answers)) lacks_pending = true;
+                           if (!shards[shard]->JudgePending(group, began_ms, answers)) lacks_pending = true;
                          });
   });
   return absl::OkStatus();
@@ -110,7 +127,7 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
   if (!entered.ok()) return entered.status();
   ForEachChunk(events.size(), [&](size_t first, size_t size) {
     Batch batch(events.subspan(first, size), shards.size());
-    Stamp(&batch);
+    StampOutside(&batch);
     batch.ForEachShard([&](size_t shard, const ShardEvents& group) { shards[shard]->Replay(group); });
   });
   return absl::OkStatus();
@@ -119,7 +136,9 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
 void Partition::Impl::ObserveInTransaction(absl::Time time) {
   const std::lock_guard lock(clock_mutex);
   started = true;
-  clock.Observe(ToMs(time));
+  const bool begins = clock.now_ms() == kNoStreamTime;
+  const int64_t now_ms = clock.Observe(ToMs(time));
+  if (begins) start_ms = now_ms;
 }
 
 absl::Status Partition::Impl::Observe(absl::Time time) {
@@ -162,19 +181,19 @@ void Partition::Impl::AdvanceShards(int64_t now_ms) {
 absl::Status Partition::Impl::StartAt(absl::Time time) {
   const absl::StatusOr<Outside> entered = EnterOutside("setting its time");
   if (!entered.ok()) return entered.status();
-  int64_t start_ms = ToMs(time);
+  int64_t time_ms = ToMs(time);
   {
     const std::lock_guard lock(clock_mutex);
     if (started) {
       return absl::FailedPreconditionError(
           absl::StrCat("partition ", name, ": StartAt after the first event; open a new partition for it"));
     }
-    if (start_ms == kNoStreamTime) return absl::OkStatus();
+    if (time_ms == kNoStreamTime) return absl::OkStatus();
     started = true;
-    clock.StartAt(start_ms);
-    start_ms = clock.now_ms();
+    clock.StartAt(time_ms);
+    time_ms = clock.now_ms();
   }
-  AdvanceShards(start_ms);
+  AdvanceShards(time_ms);
   return absl::OkStatus();
 }
 
@@ -199,12 +218,13 @@ absl::Status Partition::Impl::Begin() {
 }
 
 void Partition::Impl::Commit() noexcept {
-  int64_t now_ms;
+  int64_t now_ms, began_ms;
   {
     const std::lock_guard lock(clock_mutex);
     now_ms = clock.now_ms();
+    began_ms = std::exchange(start_ms, kNoStreamTime);
   }
-  for (const auto& shard : shards) shard->Commit(now_ms);
+  for (const auto& shard : shards) shard->Commit(began_ms, now_ms);
   transaction_open = false;
 }
 
@@ -214,6 +234,7 @@ void Partition::Impl::Abort() noexcept {
     const std::lock_guard lock(clock_mutex);
     clock = clock_at_begin;
     started = started_at_begin;
+    start_ms = kNoStreamTime;
   }
   transaction_open = false;
 }

@@ -77,8 +77,11 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
 
   // InvalidArgument, which names the first, if one was not hashed under this partition's seed.
   absl::Status CheckHashes(absl::Span<const Event> events) const;
-  // Gives the batch its stream times.
-  void Stamp(Batch* batch);
+  // Gives the batch its stream times. Returns start_ms.
+  int64_t Stamp(Batch* batch);
+  // Outside of a transaction: when stream time begins, all filters learn it at once, also those of shards
+  // whose next event comes later.
+  void StampOutside(Batch* batch);
   // The filters' time follows the clock's, which is `now_ms`.
   void AdvanceShards(int64_t now_ms);
 
@@ -95,6 +98,7 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
   mutable std::mutex clock_mutex;  // guards what follows
   StreamTime clock;
   StreamTime clock_at_begin;            // of the open transaction
+  int64_t start_ms = kNoStreamTime;     // its first value, if it began in the open transaction
   int64_t advanced_ms = kNoStreamTime;  // to which Observe() has moved the filters
   bool started = false;                 // an event was seen, or the time set
   bool started_at_begin = false;        // of the open transaction

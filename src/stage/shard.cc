@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/adapt/step_log.h"
+#include "src/filter/stream_clock.h"
 
 namespace lethe {
 
@@ -25,6 +26,7 @@ Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, Memory
     : filter_(std::move(filter)),
       engine_filter_(filter_->AsEngineFilter()),
       renews_(options.renew),
+      horizon_ms_(WholeMilliseconds(options.horizon)),
       audit_(options.audit_share, options.horizon, filter_.get(), audit_memory, options.renew) {}
 
 void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
@@ -47,43 +49,43 @@ void Shard::TestAndRenew(const ShardEvents& events, absl::Span<Verdict> verdicts
   }
 }
 
-bool Shard::JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts) try {
+bool Shard::JudgePending(const ShardEvents& events, int64_t start_ms, absl::Span<Verdict> verdicts) try {
   const Lock lock(this);
-  JudgeInTransaction(events, verdicts);
+  JudgeInTransaction(events, start_ms, verdicts);
   return true;
 } catch (const std::bad_alloc&) {
   std::fill(verdicts.begin(), verdicts.end(), Verdict::kUnique);
   return false;
 }
 
-void Shard::JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts) {
-  asked_.clear();
-  for (const TimedId& timed : events.ids) asked_.push_back(timed.id);
-  filter_->Contains(asked_, verdicts);
+void Shard::JudgeInTransaction(const ShardEvents& events, int64_t start_ms, absl::Span<Verdict> verdicts) {
+  filter_->ContainsAt(events.ids, verdicts);
+  const bool begins = start_ms != kNoStreamTime;
+  if (begins) audit_.BeginsAt(start_ms);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
     if (i + kAhead < events.ids.size()) pending_.Prefetch(events.ids[i + kAhead].id);
-    if (renews_) {
-      const bool is_contained = verdicts[i] == Verdict::kDuplicate;
-      if (!RenewPending(timed)) {
-        verdicts[i] = Verdict::kDuplicate;
-      } else if (is_contained) {
-        ++pending_renewals_;
-      }
-    } else if (verdicts[i] == Verdict::kUnique && !pending_.Insert(timed)) {
+    // The filter, which has no time yet, could not know.
+    if (begins && timed.stream_time_ms > start_ms + horizon_ms_) verdicts[i] = Verdict::kUnique;
+    if ((renews_ || verdicts[i] == Verdict::kUnique) && TestAndSetPending(timed, start_ms)) {
       verdicts[i] = Verdict::kDuplicate;
     }
     const bool passes = verdicts[i] == Verdict::kUnique;
-    if (!passes) ++pending_duplicates_;
+    ++(passes ? pending_unique_ : pending_duplicates_);
     if (audit_.Audits(timed.id)) audit_.JudgedPending(timed, passes, events.Payload(i));
   }
 }
 
-// A transaction may span much stream time, so the id moves to its last place in it.
-bool Shard::RenewPending(const TimedId& timed) {
-  const bool was_there = pending_.Forget(timed.id);
-  pending_.Insert(timed);
-  return !was_there;
+bool Shard::TestAndSetPending(const TimedId& timed, int64_t start_ms) {
+  if (pending_.Insert(timed)) return false;
+  const int64_t before_ms = std::max(pending_.Find(timed.id)->stream_time_ms, start_ms);
+  const bool is_known = before_ms == kNoStreamTime || timed.stream_time_ms <= before_ms ||
+                        timed.stream_time_ms - before_ms <= horizon_ms_;
+  if (!is_known || renews_) {
+    pending_.Forget(timed.id);
+    pending_.Insert(timed);
+  }
+  return is_known;
 }
 
 void Shard::Replay(const ShardEvents& events) {
@@ -99,22 +101,26 @@ void Shard::Replay(const ShardEvents& events) {
 
 void Shard::Forget(IdHash id) {
   const Lock lock(this);
-  if (!pending_.Forget(id)) return;
+  const TimedId* const found = pending_.Find(id);
+  if (found == nullptr) return;
+  Verdict in_filter = Verdict::kUnique;
+  if (renews_) filter_->ContainsAt({found, 1}, {&in_filter, 1});  // then it was renewed, and did not pass
+  if (in_filter == Verdict::kUnique) --pending_unique_;
+  pending_.Forget(id);
   audit_.Forget(id);
-  Verdict verdict = Verdict::kUnique;
-  if (renews_) filter_->Contains({&id, 1}, {&verdict, 1});
-  if (verdict == Verdict::kDuplicate) --pending_renewals_;
 }
 
-void Shard::Commit(int64_t stream_time_ms) noexcept {
+void Shard::Commit(int64_t start_ms, int64_t stream_time_ms) noexcept {
   const Lock lock(this);
+  filter_->AdvanceTo(start_ms);
+  audit_.AdvanceTo(start_ms);
   const absl::Span<const TimedId> ids = pending_.InOrder();
   renews_ ? filter_->Replay(ids) : filter_->Insert(ids);
   filter_->AdvanceTo(stream_time_ms);
   for (const TimedId& timed : ids) audit_.AdvanceTo(timed.stream_time_ms);
   audit_.AdvanceTo(stream_time_ms);
   audit_.Commit();
-  unique_ += static_cast<int64_t>(ids.size()) - pending_renewals_;
+  unique_ += pending_unique_;
   duplicates_ += pending_duplicates_;
   EndTransaction();
 }
@@ -127,8 +133,8 @@ void Shard::Abort() noexcept {
 
 void Shard::EndTransaction() {
   pending_.Clear();
+  pending_unique_ = 0;
   pending_duplicates_ = 0;
-  pending_renewals_ = 0;
 }
 
 void Shard::AdvanceTo(int64_t stream_time_ms) {

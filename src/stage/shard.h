@@ -47,18 +47,19 @@ class Shard {
 
   // Outside of a transaction: judges and remembers in one step.
   void Judge(const ShardEvents& events, absl::Span<Verdict> verdicts);
-  // In a transaction: judges against filter and pending set, and changes the latter only. False if the system
-  // has no memory to remember all that pass: then all verdicts are kUnique, and any part of the events is
-  // pending.
-  bool JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts);
+  // In a transaction: judges against filter and pending set, each at the event's time, and changes the latter
+  // only. `start_ms` is the first value of stream time if that began in this transaction, else kNoStreamTime:
+  // what came before counts as of then. False if the system has no memory to remember all that pass: then all
+  // verdicts are kUnique, and any part of the events is pending.
+  bool JudgePending(const ShardEvents& events, int64_t start_ms, absl::Span<Verdict> verdicts);
   // Remembers without judging.
   void Replay(const ShardEvents& events);
   // Takes an id out of the pending set, if it is there.
   void Forget(IdHash id);
 
-  // The pending ids go into the filter, which then moves to `stream_time_ms`. Neither this nor Abort needs
-  // memory without which it would fail: filter and audit make do with theirs.
-  void Commit(int64_t stream_time_ms) noexcept;
+  // The pending ids go into the filter, which then moves to `stream_time_ms`; `start_ms` as in JudgePending.
+  // Neither this nor Abort needs memory without which it would fail: filter and audit make do with theirs.
+  void Commit(int64_t start_ms, int64_t stream_time_ms) noexcept;
   void Abort() noexcept;
   void AdvanceTo(int64_t stream_time_ms);
 
@@ -87,11 +88,12 @@ class Shard {
   template <typename Self, typename Fields>
   static void TransferCounts(Self& self, Fields& fields);
   // With the lock held.
-  void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
+  void JudgeInTransaction(const ShardEvents& events, int64_t start_ms, absl::Span<Verdict> verdicts);
   // TestAndInsert of the filter, event by event: a copy is inserted, too, before the next is judged.
   void TestAndRenew(const ShardEvents& events, absl::Span<Verdict> verdicts);
-  // Has the id in the pending set, at its new time. Whether it was not there.
-  bool RenewPending(const TimedId& timed);
+  // Whether the pending set has the id from within the horizon. If it had not, or renews, it has it at its
+  // new time afterwards: a transaction may span any stream time.
+  bool TestAndSetPending(const TimedId& timed, int64_t start_ms);
   void EndTransaction();
 
   // Holds the lock. It is held for some microseconds, while sleeping and waking take a hundred, so a thread
@@ -137,14 +139,14 @@ class Shard {
   const std::unique_ptr<Filter> filter_;
   EngineFilter* const engine_filter_;  // filter_, or null if it is the program's own
   const bool renews_;                  // StageOptions::renew
-  Audit audit_;                        // of filter_
+  const int64_t horizon_ms_;
+  Audit audit_;  // of filter_
   OrderedIdSet<TimedId> pending_;
-  std::vector<IdHash> asked_;  // scratch: what the filter is asked in JudgePending
   int64_t unique_ = 0;
   int64_t duplicates_ = 0;
   int64_t replayed_ = 0;
-  int64_t pending_duplicates_ = 0;  // judged in the open transaction
-  int64_t pending_renewals_ = 0;    // of pending_: ids that the filter has, which are renewed
+  int64_t pending_unique_ = 0;      // judged in the open transaction
+  int64_t pending_duplicates_ = 0;  // likewise
 };
 
 // The status of a partition, from those of its shards. Sizes and counts are sums. Rates (FPP) are means,

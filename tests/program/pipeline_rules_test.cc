@@ -122,6 +122,21 @@ TEST_F(PipelineRulesTest, Rule1AWriteThatFailsMakesNoCopies) {
   EXPECT_EQ(Out(), "a b c");
 }
 
+// Four hours in a backlog, each event again after two, at a horizon of one.
+TEST_F(PipelineRulesTest, Rule28ABacklogLosesNothingWhereverTransactionsEnd) {
+  options_.stage.horizon = absl::Hours(1);
+  options_.stage.engine = Engine::kExact;
+  for (const absl::Duration interval : {absl::ZeroDuration(), absl::Milliseconds(500)}) {
+    cluster_ = FakeCluster();
+    cluster_.output_partitions = 2;
+    options_.process.commit_interval = interval;
+    for (int i = 0; i < 14'400; ++i) {
+      cluster_.Append(0, Event(absl::StrCat(i % 7200), 1'700'000'000'000 + i * int64_t{1000}));
+    }
+    EXPECT_EQ(Restart().unique, 14'400) << "a transaction takes " << interval;
+  }
+}
+
 TEST_F(PipelineRulesTest, Rule2AFilterThatWasKeptRecognizesItsLog) {
   Send({"a", "b"});
   Life life(cluster_, options_);

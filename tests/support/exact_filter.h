@@ -40,7 +40,13 @@ class ExactFilter : public EngineFilter {
   }
 
   void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const override {
-    for (size_t i = 0; i < ids.size(); ++i) verdicts[i] = Test(ids[i]);
+    for (size_t i = 0; i < ids.size(); ++i) verdicts[i] = Test(ids[i], now_ms_);
+  }
+
+  void ContainsAt(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) const override {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      verdicts[i] = Test(ids[i].id, std::max(now_ms_, ids[i].stream_time_ms));
+    }
   }
 
   void Insert(absl::Span<const TimedId> ids) override {
@@ -53,7 +59,7 @@ class ExactFilter : public EngineFilter {
   void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) override {
     for (size_t i = 0; i < ids.size(); ++i) {
       AdvanceTo(ids[i].stream_time_ms);
-      verdicts[i] = Test(ids[i].id);
+      verdicts[i] = Test(ids[i].id, now_ms_);
       if (verdicts[i] == Verdict::kUnique) times_[ids[i].id] = now_ms_;
     }
   }
@@ -77,11 +83,11 @@ class ExactFilter : public EngineFilter {
   }
 
  private:
-  Verdict Test(IdHash id) const {
+  Verdict Test(IdHash id, int64_t now_ms) const {
     const auto found = times_.find(id);
     if (found == times_.end()) return Verdict::kUnique;
-    return found->second == kNoStreamTime || now_ms_ - found->second <= horizon_ms_ ? Verdict::kDuplicate
-                                                                                    : Verdict::kUnique;
+    return found->second == kNoStreamTime || now_ms - found->second <= horizon_ms_ ? Verdict::kDuplicate
+                                                                                   : Verdict::kUnique;
   }
 
   const FilterOptions options_;

@@ -36,6 +36,10 @@ class FaultyFilter : public Filter {
     right_->Contains(ids, verdicts);
     for (size_t i = 0; i < ids.size(); ++i) Spoil(ids[i], &verdicts[i]);
   }
+  void ContainsAt(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) const override {
+    right_->ContainsAt(ids, verdicts);
+    for (size_t i = 0; i < ids.size(); ++i) Spoil(ids[i].id, &verdicts[i]);
+  }
   void Insert(absl::Span<const TimedId> ids) override { right_->Insert(ids); }
   void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) override {
     right_->TestAndInsert(ids, verdicts);

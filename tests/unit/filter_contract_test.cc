@@ -109,6 +109,40 @@ TEST_P(FilterContractTest, ForgetsWhatIsOlder) {
   EXPECT_LE(false_positives, 12);
 }
 
+// What is said of times to come is what a filter there says: an id of up to a horizon before is contained,
+// and one that the filter there has forgotten is not, as long as that filter need not end an interval for it.
+TEST_P(FilterContractTest, AsksForTimesToComeWithoutGoingThere) {
+  const uint64_t seed = TestSeed();
+  std::mt19937_64 random(seed);
+  constexpr int64_t kHorizon = 10'000;
+  auto filter = Make(kHorizon);
+  std::vector<TimedId> log;
+  int64_t now = 0;
+  for (uint64_t i = 0; i < 3000; ++i) {
+    now += static_cast<int64_t>(random() % 20);
+    log.push_back({.id = NumberedId(i, seed), .stream_time_ms = now});
+    InsertOne(*filter, log.back().id, now);
+    if (i % 100 != 0) continue;
+    const bool newest_before = IsContained(*filter, log.back().id);
+    for (const int64_t step : {int64_t{0}, kHorizon / 3, kHorizon, 3 * kHorizon, 100 * kHorizon}) {
+      std::vector<TimedId> asked;
+      for (const TimedId& timed : log) asked.push_back({.id = timed.id, .stream_time_ms = now + step});
+      std::vector<Verdict> verdicts(asked.size());
+      filter->ContainsAt(asked, absl::MakeSpan(verdicts));
+      for (size_t k = 0; k < log.size(); ++k) {
+        const int64_t age = now + step - log[k].stream_time_ms;
+        if (age <= kHorizon) {
+          ASSERT_EQ(verdicts[k], Verdict::kDuplicate) << age;
+        }
+        if (step >= 3 * kHorizon) {
+          ASSERT_EQ(verdicts[k], Verdict::kUnique) << age;
+        }
+      }
+    }
+    ASSERT_EQ(IsContained(*filter, log.back().id), newest_before);
+  }
+}
+
 TEST_P(FilterContractTest, GapsOfAnyLengthEmptyTheFilterAtOnce) {
   auto filter = Make(1000);
   uint64_t number = 0;

@@ -35,6 +35,9 @@ class Recycled final : public EachIdFilter<Recycled> {
   Recycled(std::unique_ptr<Bloom> bloom, int64_t period_ms) : bloom_(std::move(bloom)), clock_(period_ms) {}
 
   bool ContainsId(IdHash id) const { return bloom_->ContainsId(id); }
+  bool ContainsIdAt(const TimedId& timed) const {
+    return clock_.IntervalsUntil(timed.stream_time_ms) == 0 && ContainsId(timed.id);
+  }
   void InsertId(IdHash id) { bloom_->InsertId(id); }
 
   const std::unique_ptr<Bloom> bloom_;

@@ -67,6 +67,17 @@ bool AdaptiveFbf::ContainsId(IdHash id) const {
   return PublishedCheck(generations_.size(), [&](size_t age) { return generations_[age].bits.Contains(id); });
 }
 
+// As if an interval ended then: what is outdated is gone.
+bool AdaptiveFbf::ContainsIdAt(const TimedId& timed) const {
+  const int64_t then_ms = std::clamp(timed.stream_time_ms, kEarliestMs, kLatestMs);
+  if (then_ms <= now_ms_ || now_ms_ == kNoStreamTime) return ContainsId(timed.id);
+  if (last_insert_ms_ == kNoStreamTime || last_insert_ms_ + horizon_ms_ < then_ms) return false;
+  size_t left = generations_.size();
+  while (left > 2 && IsOutdated(generations_[left - 1], then_ms) && !IsKept(generations_[left - 1], then_ms))
+    --left;
+  return PublishedCheck(left, [&](size_t age) { return generations_[age].bits.Contains(timed.id); });
+}
+
 void AdaptiveFbf::InsertId(IdHash id) {
   generations_[0].bits.Insert(id);
   generations_[1].bits.Insert(id);
@@ -147,12 +158,12 @@ void AdaptiveFbf::GoUp() {
   }
 }
 
-bool AdaptiveFbf::IsOutdated(const Generation& generation) const {
-  return generation.ids == 0 || generation.last_ms + horizon_ms_ < now_ms_;
+bool AdaptiveFbf::IsOutdated(const Generation& generation, int64_t now_ms) const {
+  return generation.ids == 0 || generation.last_ms + horizon_ms_ < now_ms;
 }
 
-bool AdaptiveFbf::IsKept(const Generation& generation) const {
-  return generation.kept_ms != kNoStreamTime && generation.kept_ms + horizon_ms_ >= now_ms_;
+bool AdaptiveFbf::IsKept(const Generation& generation, int64_t now_ms) const {
+  return generation.kept_ms != kNoStreamTime && generation.kept_ms + horizon_ms_ >= now_ms;
 }
 
 void AdaptiveFbf::EndInterval() {
@@ -174,14 +185,16 @@ void AdaptiveFbf::EndInterval() {
 // A new future, and the outdated gone. A dropped array is used again at once, because its memory
 // might be somebody else's by the time that it is asked for.
 void AdaptiveFbf::MakeRoom() {
-  const auto is_over = [this] { return IsOutdated(generations_.back()) && !IsKept(generations_.back()); };
+  const auto is_over = [this] {
+    return IsOutdated(generations_.back(), now_ms_) && !IsKept(generations_.back(), now_ms_);
+  };
   if (is_over()) {
     RecycleOldest();
     while (generations_.size() > 2 && is_over()) DropOldest();
     return;
   }
   if (AddGeneration()) return;
-  const bool is_kept_only = IsOutdated(generations_.back());  // as long as there was room
+  const bool is_kept_only = IsOutdated(generations_.back(), now_ms_);  // as long as there was room
   RecycleOldest();
   if (is_kept_only) return;
   ++limit_hits_;

@@ -62,6 +62,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generation, int hashes);
 
   bool ContainsId(IdHash id) const;
+  bool ContainsIdAt(const TimedId& timed) const;
   void InsertId(IdHash id);
   void ReplayId(IdHash id);
 
@@ -69,8 +70,8 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   void DescribeGenerations(FilterStatus* status) const;
   bool IsFull() const { return generations_[0].ids >= policy_.most_ids(); }
   // Whether all of its ids are older than the horizon, and then whether all of their copies are.
-  bool IsOutdated(const Generation& generation) const;
-  bool IsKept(const Generation& generation) const;
+  bool IsOutdated(const Generation& generation, int64_t now_ms) const;
+  bool IsKept(const Generation& generation, int64_t now_ms) const;
   void Adapt();
   void GoUp();
   void EndInterval();

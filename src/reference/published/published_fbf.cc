@@ -79,6 +79,15 @@ bool PublishedFbf::ContainsId(IdHash id) const {
                         [&](size_t age) { return generations_[Slot(age)].Contains(id); });
 }
 
+// Each interval that begins until then makes a generation one older, behind an empty one.
+bool PublishedFbf::ContainsIdAt(const TimedId& timed) const {
+  const uint64_t begun = clock_.IntervalsUntil(timed.stream_time_ms);
+  if (begun >= generations_.size()) return false;
+  return PublishedCheck(generations_.size(), [&](size_t age) {
+    return age >= begun && generations_[Slot(age - begun)].Contains(timed.id);
+  });
+}
+
 void PublishedFbf::InsertId(IdHash id) {
   generations_[future_].Insert(id);
   generations_[Slot(1)].Insert(id);

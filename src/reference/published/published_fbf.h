@@ -61,6 +61,7 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
 
   size_t Slot(size_t age) const { return (future_ + age) % generations_.size(); }
   bool ContainsId(IdHash id) const;
+  bool ContainsIdAt(const TimedId& timed) const;
   void InsertId(IdHash id);
   void ReplayId(IdHash id);
   void Refresh();
