@@ -89,7 +89,15 @@ void Worker::Step() {
 }
 
 void Worker::Look() {
-  if (membership_.TakeReopen()) Reopen();
+  if (sink_.NeedsNewMember()) {
+    spdlog::info(
+        "lane {}: the brokers did not answer a commit of offsets and may apply it late: rejoining the group "
+        "as another member",
+        state_.lane);
+    Reopen();
+  } else if (membership_.TakeReopen()) {
+    Reopen();
+  }
   if (!state_.fatal.ok()) return;  // there may be no source to ask anything
   if (const int32_t flows = all_flows_.size(); flows > std::exchange(subscribed_, flows)) {
     state_.fatal = source_.Resubscribe();
@@ -112,6 +120,7 @@ void Worker::Reopen() {
     state_.fatal = absl::UnavailableError(
         absl::StrCat("lane ", state_.lane, ": the consumer cannot be recreated: ", opened.message()));
   }
+  sink_.OnNewMember();
   membership_.SetJoined(false);
 }
 

@@ -50,7 +50,8 @@ class Worker {
   void HandleEvent(const InputRecord& at);
   // Between two batches: what is due now and then.
   void Look();
-  // Becomes another member, after another process has taken this one's name.
+  // Becomes another member: another process has taken this one's name, or offsets that this one has sent may
+  // come late.
   void Reopen();
 
   WorkerState& state_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 #include "absl/time/time.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/late_wire.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::kafka {
@@ -254,6 +256,53 @@ TEST(OffsetsTest, OfThousandsOfPartitionsAreMoreThanOneBatch) {
   }
   ASSERT_TRUE(output.Begin().ok());
   EXPECT_EQ(output.Commit(positions), Outcome::kCommitted) << output.report().last_error;
+}
+
+// Brokers close idle connections. What they carried was answered, so nothing of it can come late.
+TEST(IdleConnectionsTest, Rule27AConnectionThatIsClosedWhileItIsIdleRenewsNoProducer) {
+  const auto wire = test::LateWire::Start();
+  ASSERT_TRUE(wire.ok()) << wire.status();
+  test::KafkaBrokerOptions broker_options;
+  broker_options.properties = {{"connections.max.idle.ms", "1000"}};
+  broker_options.proxied = {{"WIRE", (*wire)->port()}};
+  const auto broker = test::KafkaBroker::Start(broker_options);
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  (*wire)->Forward((*broker)->port("WIRE"));
+  const auto client = test::KafkaClient::Connect((*broker)->bootstrap());
+  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_TRUE((*client)->CreateTopic("output", 1).ok());
+  DaemonOptions options;
+  options.process.brokers = absl::StrCat("127.0.0.1:", (*wire)->port());
+  options.process.group = "group";
+  options.process.instance = "test";
+  options.input = "input";
+  options.output = "output";
+  Flows flows;
+  flows.Add(std::make_unique<Flow>(options, nullptr));
+  const StopFlag stop;
+  WorkerState state(0, stop);
+  Consumer consumer(options, flows, 0);
+  ASSERT_TRUE(consumer.Open().ok());
+  consumer.TakeGeneration();
+  Output output(options, flows, state, consumer);
+  ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
+  const auto await_closing = [&] {
+    const int present = (*wire)->opened();
+    return test::WaitUntil([&] { return output.Poll() == Failure::kNone && (*wire)->closed() >= present; },
+                           absl::Minutes(1));
+  };
+  for (int transaction = 0; transaction < 2; ++transaction) {
+    ASSERT_TRUE(output.Begin().ok());
+    OutputRecord record;
+    record.value = "value";
+    ASSERT_TRUE(output.Write(record).ok());
+    ASSERT_TRUE(await_closing()) << "within the transaction";
+    ASSERT_EQ(output.Commit({}), Outcome::kCommitted) << output.report().last_error;
+    ASSERT_TRUE(await_closing()) << "after the transaction";
+  }
+  ASSERT_TRUE(output.Begin().ok());
+  EXPECT_EQ(output.renewals(), 0);
+  EXPECT_EQ(output.fences(), 0);
 }
 
 // Also where brokers make every topic that a producer writes to, with their number of partitions, and not

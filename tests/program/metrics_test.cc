@@ -40,6 +40,7 @@ DaemonReport TwoPartitions() {
                            .failures = 2});
   report.lanes.resize(1);
   report.lanes[0].transactions.committed = 7;
+  report.lanes[0].transactions.renewals = 2;
   report.lanes[0].histograms = LaneFigures().histograms();
   for (const double seconds : {0.004, 0.07, 0.07, 1e9}) {
     report.lanes[0].histograms.latency_seconds.Add(seconds);
@@ -128,6 +129,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
                    "configuration=f00d"],
             1);
   EXPECT_EQ(values["lethe_transactions_committed_total,group=shop,lane=0"], 7);
+  EXPECT_EQ(values["lethe_producer_renewals_total,group=shop,lane=0"], 2);
   EXPECT_EQ(values["lethe_lane_lag_records,group=shop,lane=0"], 10);
   EXPECT_EQ(values["lethe_client_round_trip_seconds,group=shop,lane=0,client=consumer"], 0.003);
   EXPECT_EQ(values["lethe_client_sent_bytes_total,group=shop,lane=0,client=producer"], 12);

@@ -860,5 +860,43 @@ TEST_F(PipelineRulesTest, Rule23ARecordWithoutAnIdIsHandledByItsPolicy) {
   EXPECT_NE(problem_.find("on_missing_id"), std::string::npos) << problem_;
 }
 
+// Its producer is another one by then, and that does not help: brokers before Kafka 4.0 let offsets that come
+// late push out those of the open transaction, if they are of the same member in the same generation.
+TEST_F(PipelineRulesTest, Rule27BehindOffsetsThatMayComeLateNothingBeginsBeforeItIsAnotherMember) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  life.Assign(0);
+  life.sink.on_commit = [&] {
+    if (life.source.reopenings > 0) return;
+    Send({"c"});
+    Send({"d"}, 1);
+    life.sink.needs_new_member = true;
+  };
+  life.source.on_poll = [&] {
+    if (life.source.reopenings == 1 && life.source.positions.empty()) {
+      life.source.Tell(SourceEvent::Kind::kAssigned, {0, 1});
+    }
+  };
+  ASSERT_TRUE(life.Run().ok()) << life.state.fatal;
+  EXPECT_EQ(life.source.reopenings, 1);
+  EXPECT_EQ(life.sink.begun_too_early, 0);
+  EXPECT_EQ(Out(), "a b c d");
+}
+
+// The offsets were those at which a partition begins.
+TEST_F(PipelineRulesTest, Rule27BehindFirstOffsetsThatMayComeLateNothingBeginsEither) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  life.sink.on_commit = [&] { life.sink.needs_new_member = life.source.reopenings == 0; };
+  life.sink.fail_commits = 1;
+  life.source.on_poll = [&] {
+    if (life.source.positions.empty()) life.source.Tell(SourceEvent::Kind::kAssigned, {0});
+  };
+  ASSERT_TRUE(life.Run().ok()) << life.state.fatal;
+  EXPECT_EQ(life.source.reopenings, 1);
+  EXPECT_EQ(life.sink.begun_too_early, 0);
+  EXPECT_EQ(Out(), "a b");
+}
+
 }  // namespace
 }  // namespace lethe

@@ -173,17 +173,15 @@ TEST_F(SentRecordsTest, AFailureOfAnUnknownRecordBlamesNobody) {
 // A record that may be in the broker's log, and is not of the transaction, would stand for a later one.
 TEST_F(SentRecordsTest, UnansweredRecordsNeedANewProducerUnlessOneWasRefused) {
   Send(0, 1);
-  EXPECT_FALSE(sent_.NeedsNewProducer(false, false));
-  EXPECT_FALSE(sent_.NeedsNewProducer(false, true));
-  EXPECT_TRUE(sent_.NeedsNewProducer(true, false));
+  EXPECT_FALSE(sent_.NeedsNewProducer(false));
+  EXPECT_TRUE(sent_.NeedsNewProducer(true));
   sent_.OnFailure(0, {Kind::kTooLarge, "too large"});
-  EXPECT_FALSE(sent_.NeedsNewProducer(true, false));
-  EXPECT_TRUE(sent_.NeedsNewProducer(true, true));
+  EXPECT_FALSE(sent_.NeedsNewProducer(true));
   sent_.OnFailure(0, {.kind = Kind::kOther, .why = "lost", .may_be_written = true});
   sent_.OnFailure(0, {Kind::kOther, "and one that is not"});
-  EXPECT_TRUE(sent_.NeedsNewProducer(false, false));
+  EXPECT_TRUE(sent_.NeedsNewProducer(false));
   Begin();
-  EXPECT_FALSE(sent_.NeedsNewProducer(false, false));
+  EXPECT_FALSE(sent_.NeedsNewProducer(false));
 }
 
 TEST_F(SentRecordsTest, WhatHadNoAnswerAtTheEndIsNotAcknowledged) {

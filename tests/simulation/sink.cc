@@ -16,6 +16,7 @@ constexpr absl::Duration kStopGrace = absl::Seconds(3);
 // How long the client waits for a topic that is not there to come: of its records, of its offsets.
 constexpr absl::Duration kTopicPatience = absl::Seconds(5);
 constexpr absl::Duration kInputPatience = absl::Seconds(2);
+constexpr absl::string_view kTxnOffsetCommit = "TxnOffsetCommit";
 constexpr absl::Duration kAskForTopicEvery = absl::Milliseconds(500);
 
 std::optional<std::string> Copy(std::optional<absl::string_view> text) {
@@ -38,7 +39,7 @@ SimulatedSink::SimulatedSink(const DaemonOptions& options, const Flows& flows, i
 
 bool SimulatedSink::is_connected() const { return source_.is_connected(); }
 
-Answer SimulatedSink::Ask(const char* what, const Request& request) {
+Answer SimulatedSink::Ask(absl::string_view what, const Request& request) {
   if (!is_connected()) return Answer::kAway;
   Network& network = broker_.network();
   switch (network.NextWay(options_.process.instance)) {
@@ -62,11 +63,14 @@ Answer SimulatedSink::Ask(const char* what, const Request& request) {
   return answer;
 }
 
-Answer SimulatedSink::Retry(const char* what, const Request& request) {
+Answer SimulatedSink::Retry(absl::string_view what, const Request& request) {
   absl::Duration stopping;
   for (;;) {
     const Answer answer = Ask(what, request);
-    if (answer == Answer::kAway) may_come_late_ = true;
+    if (answer == Answer::kAway) {
+      late_.OnUnanswered(what == kTxnOffsetCommit ? LateRequests::Kind::kOffsets
+                                                  : LateRequests::Kind::kOther);
+    }
     if (answer != Answer::kAway && answer != Answer::kBusy) return answer;
     if (state_.stop.requested() && (stopping += kAskAgainAfter) > kStopGrace) return Answer::kAway;
     thread_.Sleep(kAskAgainAfter);
@@ -84,7 +88,7 @@ absl::Status SimulatedSink::Open(OutputLimits /*limits*/) {
   sequences_.clear();
   has_producer_ = true;
   is_fenced_ = false;
-  may_come_late_ = false;
+  late_.OnNewEpoch();
   thread_.Pass();
   return absl::OkStatus();
 }
@@ -93,7 +97,7 @@ absl::Status SimulatedSink::Begin() {
   thread_.Pass();
   if (!has_producer_) return absl::UnavailableError("there is no producer");
   report_ = {};
-  if (may_come_late_ && !Recreate()) return absl::CancelledError("stopped");
+  if (late_.NeedNewEpoch() && !Recreate()) return absl::CancelledError("stopped");
   has_begun_ = false;
   added_.clear();
   waiting_.clear();
@@ -214,7 +218,7 @@ Answer SimulatedSink::AddOffsets(const std::vector<Position>& positions) {
   if (added != Answer::kOk) return added;
   has_begun_ = true;
   return AwaitTopic(kInputPatience, [&] {
-    return Retry("TxnOffsetCommit",
+    return Retry(kTxnOffsetCommit,
                  [&broker = broker_, &group, id = id_, epoch = epoch_, member = source_.commit_member(),
                   generation = source_.generation(),
                   offsets] { return broker.CommitOffsets(id, epoch, group, member, generation, offsets); });

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/output/late_requests.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/worker_state.h"
 #include "tests/simulation/broker.h"
@@ -43,6 +44,8 @@ class SimulatedSink final : public Sink {
   int64_t batch_bytes() const override { return 1'000'000; }
   absl::StatusOr<int32_t> CountPartitions(int32_t flow) override;
   absl::StatusOr<RecordRules> AskRules(int32_t flow) override;
+  bool NeedsNewMember() const override { return late_.NeedNewMember(); }
+  void OnNewMember() override { late_.OnNewMember(); }
   int64_t fences() const override { return fences_; }
 
   // Asked when the producer was fenced.
@@ -64,9 +67,9 @@ class SimulatedSink final : public Sink {
   using Request = std::function<Answer()>;
   bool is_connected() const;
   // One attempt. kAway: no answer came, and the connection was closed.
-  Answer Ask(const char* what, const Request& request);
+  Answer Ask(absl::string_view what, const Request& request);
   // Asks until the broker answers. kAway: a stop was requested meanwhile.
-  Answer Retry(const char* what, const Request& request);
+  Answer Retry(absl::string_view what, const Request& request);
   bool Flush();
   bool Deliver(std::shared_ptr<const Batch> batch);
   Answer Produce(const std::shared_ptr<const Batch>& batch);
@@ -90,7 +93,7 @@ class SimulatedSink final : public Sink {
   int epoch_ = -1;
   bool has_producer_ = false;
   bool is_fenced_ = false;
-  bool may_come_late_ = false;                                    // a request of this epoch
+  LateRequests late_;
   bool has_begun_ = false;                                        // the broker knows of the transaction
   std::set<std::pair<std::string, int32_t>> added_;               // the partitions in it
   std::map<std::pair<std::string, int32_t>, int64_t> sequences_;  // the next batch of the producer in each

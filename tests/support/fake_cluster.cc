@@ -142,6 +142,13 @@ void FakeSource::Leave() {
   group_->Leave(*this);
 }
 
+absl::Status FakeSource::Reopen() {
+  ++reopenings;
+  positions.clear();
+  paused.clear();
+  return absl::OkStatus();
+}
+
 void FakeSource::Assign(const std::vector<const Task*>& tasks) {
   for (const Task* task : tasks) {
     positions[task->id()] = task->next();
@@ -321,6 +328,7 @@ absl::Status FakeSink::Open(OutputLimits /*limits*/) {
 }
 
 absl::Status FakeSink::Begin() {
+  if (needs_new_member) ++begun_too_early;
   report_ = {};
   pending_.clear();
   places_.clear();

@@ -132,7 +132,7 @@ class FakeSource final : public Source {
     ++rejoins;
     return absl::OkStatus();
   }
-  absl::Status Reopen() override { return absl::OkStatus(); }
+  absl::Status Reopen() override;
   void StayAlive() override {}
   absl::Duration session_timeout() const override { return absl::Seconds(45); }
   const std::string& member_id() const override { return member_id_; }
@@ -157,6 +157,7 @@ class FakeSource final : public Source {
   bool lost = false;
   bool left = false;
   int rejoins = 0;
+  int reopenings = 0;
   int resubscriptions = 0;
   // Called at the beginning of each Poll, and when there is nothing to read.
   std::function<void()> on_poll;
@@ -231,18 +232,22 @@ class FakeSink final : public Sink {
   int64_t batch_bytes() const override { return 1'000'000; }
   absl::StatusOr<int32_t> CountPartitions(int32_t /*flow*/) override { return cluster_.output_partitions; }
   absl::StatusOr<RecordRules> AskRules(int32_t /*flow*/) override { return cluster_.output_rules; }
+  bool NeedsNewMember() const override { return needs_new_member; }
+  void OnNewMember() override { needs_new_member = false; }
 
   // Records that the output refuses for good, of which it hears when it commits.
   std::function<bool(const FakeRecord&)> refuses;
   std::function<void()> on_commit;  // as it begins
   std::set<int32_t> bad_outputs;    // flows whose topics fail transactions
   std::map<int32_t, int64_t>
-      bytes_per_second;    // that the outputs of these flows take; others take all at once
-  int fail_writes = 0;     // that many fail
-  int fail_commits = 0;    // that many abort, and nothing is out
-  int lose_answers = 0;    // that many commit, and the answer is lost
-  int lose_commits = 0;    // that many abort, and the answer is lost
-  bool is_fenced = false;  // the instance that commits now is no member any more
+      bytes_per_second;  // that the outputs of these flows take; others take all at once
+  int fail_writes = 0;   // that many fail
+  int fail_commits = 0;  // that many abort, and nothing is out
+  int lose_answers = 0;  // that many commit, and the answer is lost
+  int lose_commits = 0;  // that many abort, and the answer is lost
+  bool needs_new_member = false;
+  int begun_too_early = 0;  // that many transactions, while it needed one
+  bool is_fenced = false;   // the instance that commits now is no member any more
   int commits = 0;
   int aborts = 0;
   bool is_open = false;

@@ -1,7 +1,6 @@
 #include "connectors/kafka/output/output.h"
 
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -76,6 +75,28 @@ void ReportAnswer(const rd_kafka_message_t& message, SentRecords& sent) {
   sent.OnAnswer(static_cast<int32_t>(reinterpret_cast<uintptr_t>(message._private) >> kFlowShift));
 }
 
+// Kafka's numbers of the requests that belong to a transaction.
+constexpr int16_t kProduce = 0;
+constexpr int16_t kAddPartitionsToTxn = 24;
+constexpr int16_t kAddOffsetsToTxn = 25;
+constexpr int16_t kEndTxn = 26;
+constexpr int16_t kTxnOffsetCommit = 28;
+
+// In the client's threads.
+void ReportUnanswered(int16_t request, LateRequests& late) {
+  switch (request) {
+    case kTxnOffsetCommit:
+      return late.OnUnanswered(LateRequests::Kind::kOffsets);
+    case kProduce:
+    case kAddPartitionsToTxn:
+    case kAddOffsetsToTxn:
+    case kEndTxn:
+      return late.OnUnanswered(LateRequests::Kind::kOther);
+    default:
+      return;  // A late InitProducerId fences this producer, like any other that takes its name.
+  }
+}
+
 // Adds the time of a scope.
 class Waiting {
  public:
@@ -116,12 +137,9 @@ absl::Status Output::MakeProducer() {
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
       ReportFailure(*message, static_cast<Output*>(self)->sent_);
   });
-  // In the client's threads.
-  rd_kafka_conf_set_closesocket_cb(config.raw(), [](int socket, void* self) {
-    ++static_cast<Output*>(self)->closed_sockets_;
-    return close(socket);
-  });
   sent_.ForgetAnswers();
+  late_.OnNewEpoch();
+  wants_new_producer_ = false;
   config.OnNew(OnNew, this);
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* self) {
     return static_cast<Output*>(self)->statistics_.Take(json);
@@ -137,6 +155,16 @@ absl::Status Output::MakeProducer() {
 
 rd_kafka_resp_err_t Output::OnNew(rd_kafka_t* client, const rd_kafka_conf_t* /*config*/, void* self,
                                   char* /*reason*/, size_t /*size*/) {
+  // An error stands for the missing answer; those of brokers are in answers.
+  rd_kafka_interceptor_add_on_response_received(
+      client, "lethe",
+      [](rd_kafka_t*, int, const char*, int32_t, int16_t request, int16_t, int32_t, size_t, int64_t,
+         rd_kafka_resp_err_t error, void* output) {
+        if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+          ReportUnanswered(request, static_cast<Output*>(output)->late_);
+        return RD_KAFKA_RESP_ERR_NO_ERROR;
+      },
+      self);
   return rd_kafka_interceptor_add_on_acknowledgement(
       client, "lethe",
       [](rd_kafka_t*, rd_kafka_message_t* message, void* output) {
@@ -188,7 +216,7 @@ absl::Status Output::Begin() {
   report_.last_error = std::move(last_error);
   sent_.Begin();
   waited_ = absl::ZeroDuration();
-  closed_before_ = closed_sockets_;
+  if (absl::Status renewed = RenewProducer(); !renewed.ok()) return renewed;
   if (!transactional_) return absl::OkStatus();
   for (;;) {
     const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
@@ -198,8 +226,23 @@ absl::Status Output::Begin() {
       return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
     }
     if (ProducerLost(report_.last_error) != Outcome::kStopped) continue;
-    return state_.stop.requested() ? absl::CancelledError(report_.last_error) : NoProducer();
+    return NoProducerNow();
   }
+}
+
+absl::Status Output::RenewProducer() {
+  const bool may_be_late = transactional_ && late_.NeedNewEpoch();
+  if (!may_be_late && !wants_new_producer_) return absl::OkStatus();
+  const absl::Time begin = SteadyNow();
+  if (!RecreateProducer()) return NoProducerNow();
+  if (!may_be_late) return absl::OkStatus();
+  ++renewals_;
+  spdlog::info(
+      "lane {}: the brokers did not answer a request of the last transaction and may apply it late: "
+      "recreated "
+      "the producer within {}",
+      state_.lane, absl::FormatDuration(absl::Trunc(SteadyNow() - begin, absl::Milliseconds(1))));
+  return absl::OkStatus();
 }
 
 Output::FlowTopics Output::OpenTopics(const DaemonOptions& options) const {
@@ -334,6 +377,10 @@ Outcome Output::Commit(const std::vector<Position>& positions) {
   const Waiting waiting(waited_);
   const std::vector<PartitionListPtr> offsets = Offsets(positions);
   return transactional_ ? CommitTransaction(offsets) : CommitDelivered(offsets);
+}
+
+absl::Status Output::NoProducerNow() const {
+  return state_.stop.requested() ? absl::CancelledError(report_.last_error) : NoProducer();
 }
 
 absl::Status Output::NoProducer() const {

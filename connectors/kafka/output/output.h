@@ -5,7 +5,6 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,6 +20,7 @@
 #include "connectors/kafka/output/producer_config.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/output/codec_choice.h"
+#include "src/pipeline/output/late_requests.h"
 #include "src/pipeline/output/sent_records.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/flow.h"
@@ -60,7 +60,11 @@ class Output final : public Sink {
   absl::StatusOr<int32_t> CountPartitions(int32_t flow) override;
   absl::StatusOr<RecordRules> AskRules(int32_t flow) override;
 
+  bool NeedsNewMember() const override { return late_.NeedNewMember(); }
+  void OnNewMember() override { late_.OnNewMember(); }
+
   int64_t fences() const override { return fences_; }
+  int64_t renewals() const override { return renewals_; }
   ClientReport client_report() const override { return statistics_.Report(); }
   absl::Duration throttled() const override { return statistics_.throttled(); }
 
@@ -77,13 +81,17 @@ class Output final : public Sink {
 
   // Records that have no answer.
   size_t Unanswered() const { return static_cast<size_t>(rd_kafka_outq_len(producer_.get())); }
-  // After the abort: recreates the producer if `renew`, or to compress better.
-  Outcome Aborted(bool renew);
+  // After the abort: the next transaction takes another producer if `renew`, or to compress better.
+  void Aborted(bool renew);
   void DropProducer();
   Outcome ProducerLost(const std::string& why);
   // Keeps the failure. False: the report's last_error says why there is no producer.
   bool RecreateProducer();
+  // Before a transaction begins: takes another producer if this one has left something behind.
+  absl::Status RenewProducer();
   absl::Status NoProducer() const;
+  // Cancelled on stop.
+  absl::Status NoProducerNow() const;
   Outcome CommitTransaction(const std::vector<PartitionListPtr>& offsets);
   // The flows whose offsets the broker does not let this user commit.
   void BlameDenied(const rd_kafka_topic_partition_list_t& offsets);
@@ -112,9 +120,9 @@ class Output final : public Sink {
   const bool transactional_;
   OutputLimits limits_;
 
-  ClientStatistics statistics_;  // of this producer, or the one before it
-  std::atomic<int64_t> closed_sockets_{0};
-  int64_t closed_before_ = 0;  // when the transaction began
+  ClientStatistics statistics_;      // of this producer, or the one before it
+  LateRequests late_;                // the producer's threads write it until it ends
+  bool wants_new_producer_ = false;  // for another reason
   TransactionReport report_;
   SentRecords sent_{report_};  // the producer's threads count until it ends
   ClientPtr producer_;
@@ -122,6 +130,7 @@ class Output final : public Sink {
   absl::Duration waited_;
   CodecChoice codec_;
   int64_t fences_ = 0;
+  int64_t renewals_ = 0;
 };
 
 }  // namespace lethe::kafka

@@ -126,7 +126,10 @@ Outcome Output::CommitDelivered(const std::vector<PartitionListPtr>& offsets) {
   if (rd_kafka_fatal_error(producer_.get(), reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return ProducerLost(reason);
   }
-  if (report_.failure != Failure::kNone) return Aborted(/*renew=*/false);
+  if (report_.failure != Failure::kNone) {
+    Aborted(/*renew=*/false);
+    return Outcome::kAborted;
+  }
   for (auto list = offsets.begin(); list != offsets.end();) {
     const rd_kafka_resp_err_t code = rd_kafka_commit(consumer_.client(), list->get(), /*async=*/0);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -151,7 +154,8 @@ Outcome Output::Abort() {
   if (!transactional_) {
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(producer_.get(), kCallTimeoutMs);
-    return Aborted(/*renew=*/unanswered > 0);
+    Aborted(/*renew=*/unanswered > 0);
+    return Outcome::kAborted;
   }
   if (report_.failure == Failure::kTransient) {
     // Purged records do not show why the transaction failed. Until it is aborted, the client answers another
@@ -174,19 +178,20 @@ Outcome Output::Abort() {
   });
   if (error == nullptr) {
     while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // the last delivery reports
-    return Aborted(/*renew=*/sent_.NeedsNewProducer(unanswered > 0, closed_sockets_ != closed_before_));
+    Aborted(/*renew=*/sent_.NeedsNewProducer(unanswered > 0));
+    return Outcome::kAborted;
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   return ProducerLost(Describe(error.get()));
 }
 
-Outcome Output::Aborted(bool renew) {
+void Output::Aborted(bool renew) {
+  wants_new_producer_ = wants_new_producer_ || renew;
   if (codec_.Change(options_, report_)) {
-    renew = true;
+    wants_new_producer_ = true;
     spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
                  state_.lane, std::string(CodecChoice::kQuick), std::string(codec_.codec()));
   }
-  return !renew || RecreateProducer() ? Outcome::kAborted : Outcome::kStopped;
 }
 
 Outcome Output::ProducerLost(const std::string& why) {

@@ -188,7 +188,8 @@ Json LaneJson(const LaneReport& lane) {
           {"waiting", lane.waiting},
           {"transactions_committed", lane.transactions.committed},
           {"transactions_aborted", lane.transactions.aborted},
-          {"fences", lane.transactions.fences}};
+          {"fences", lane.transactions.fences},
+          {"renewals", lane.transactions.renewals}};
 }
 
 // Of the router of scope: topic. Its counts are of records that did not reach the deduplicator, except the

@@ -125,12 +125,11 @@ void SentRecords::NoteEnd(size_t unanswered) {
   }
 }
 
-bool SentRecords::NeedsNewProducer(bool is_unanswered, bool is_cut) const {
-  // After a refusal some records are always unanswered, and renewing would add half a second to each abort
-  // until the refused record is found. There it counts only if a connection was closed: otherwise no record
-  // waits to be sent again.
-  const bool counts = report_.failure != Failure::kRefused || is_cut;
-  return may_be_written_ || (is_unanswered && counts);
+bool SentRecords::NeedsNewProducer(bool is_unanswered) const {
+  // After a refusal some records are always unanswered, and renewing would slow down each abort until the
+  // refused record is found. None of them waits to be sent again, unless a request was lost: then the
+  // producer is renewed anyway (LateRequests).
+  return may_be_written_ || (is_unanswered && report_.failure != Failure::kRefused);
 }
 
 std::map<int32_t, TransactionSize> SentRecords::SizeByFlow() const {

@@ -75,13 +75,13 @@ class SentRecords {
   // Before the abort, which answers all.
   void NoteEnd(size_t unanswered);
   // Whether the aborted transaction leaves records that may be in the broker's log. `is_unanswered`: some had
-  // no answer before the abort. `is_cut`: a connection was closed since the transaction began.
+  // no answer before the abort.
   //
   // If one waited to be sent again, the client purges it when it aborts, and reuses its sequence numbers for
   // later records: the broker takes those for copies, acknowledges them and drops them (librdkafka 2.0.2, and
   // its sources of July 2026). A new producer has a new epoch. OnFailure learns which records may be there,
   // but only from the last attempt to send them, so every unanswered record counts.
-  bool NeedsNewProducer(bool is_unanswered, bool is_cut) const;
+  bool NeedsNewProducer(bool is_unanswered) const;
 
  private:
   struct Sent {

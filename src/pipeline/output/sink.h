@@ -103,6 +103,7 @@ class Sink {
 
   // Connects, and fences every earlier sink of the same name. Cancelled on stop.
   virtual absl::Status Open(OutputLimits limits) = 0;
+  // No copy of a request of an earlier transaction can take effect from here on (rule 27; LateRequests).
   // Cancelled on stop.
   virtual absl::Status Begin() = 0;
   // Waits while a few megabytes are in flight. Cancelled on stop; after another error abort the transaction.
@@ -126,8 +127,15 @@ class Sink {
   // Of a flow's output.
   virtual absl::StatusOr<RecordRules> AskRules(int32_t flow) = 0;
 
+  // After a transaction: whether offsets of it may still come late, which a new producer does not prevent
+  // (LateRequests). The worker then becomes another member of the group before it begins the next.
+  virtual bool NeedsNewMember() const { return false; }
+  virtual void OnNewMember() {}
+
   // How often this sink was fenced, or lost its client otherwise.
   virtual int64_t fences() const { return 0; }
+  // How often it took a new producer because a request of the old one might come late.
+  virtual int64_t renewals() const { return 0; }
   // As Source's.
   virtual ClientReport client_report() const { return {}; }
   virtual absl::Duration throttled() const { return absl::ZeroDuration(); }

@@ -85,6 +85,8 @@ bool Transactions::IsDue() const {
 
 absl::Status Transactions::Begin(Task& task) {
   if (!open_) {
+    // The worker reopens the source after this step.
+    if (sink_.NeedsNewMember()) return absl::AbortedError("this member of the group may not commit again");
     // A flow that was added may write to a topic that takes less, or reads larger records.
     if (const OutputLimits limits = Limits();
         limits.batch_bytes < limits_.batch_bytes || limits.record_bytes > limits_.record_bytes) {
@@ -171,7 +173,7 @@ bool Transactions::AbortForReopening() {
 }
 
 absl::Status Transactions::CommitStart(std::vector<Task*> fresh) {
-  while (!state_.stop.requested()) {
+  while (!state_.stop.requested() && !sink_.NeedsNewMember()) {
     if (fresh.empty()) return absl::OkStatus();
     if (absl::Status begun = sink_.Begin(); !begun.ok()) return begun;
     const Outcome outcome = sink_.Commit(Positions(fresh));

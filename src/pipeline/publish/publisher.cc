@@ -84,6 +84,7 @@ void Publisher::Publish() {
   LookAtThrottling(report);
   transactions_.AddTo(report);
   report.transactions.fences = sink_.fences();
+  report.transactions.renewals = sink_.renewals();
   report.passed_over = pace_.PassedOver();
   report.gone = input_watch_.Unreadable();
   RenewStatus(tasks_, kRenewFor, state_.clock, &next_renewed_);

@@ -201,6 +201,7 @@ struct TransactionCounts {
   int64_t committed = 0;
   int64_t aborted = 0;
   int64_t fences = 0;
+  int64_t renewals = 0;
 };
 
 struct LaneReport {
