@@ -305,6 +305,48 @@ TEST(IdleConnectionsTest, Rule27AConnectionThatIsClosedWhileItIsIdleRenewsNoProd
   EXPECT_EQ(output.fences(), 0);
 }
 
+// The coordinator forgets a transactional id that has had no transaction for transactional.id.expiration.ms,
+// and refuses the offsets of one that goes on with its producer id (INVALID_PRODUCER_ID_MAPPING).
+TEST(ExpiryTest, AfterATransactionalIdHasExpiredOffsetsAreCommittedByANewProducer) {
+  test::KafkaBrokerOptions broker_options;
+  broker_options.properties = {{"transactional.id.expiration.ms", "1500"},
+                               {"transaction.remove.expired.transaction.cleanup.interval.ms", "200"}};
+  const auto broker = test::KafkaBroker::Start(broker_options);
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  const auto client = test::KafkaClient::Connect((*broker)->bootstrap());
+  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_TRUE((*client)->CreateTopic("input", 1).ok());
+  DaemonOptions options;
+  options.process.brokers = (*broker)->bootstrap();
+  options.process.group = "group";
+  options.process.instance = "test";
+  options.input = "input";
+  options.output = "output";
+  Flows flows;
+  flows.Add(std::make_unique<Flow>(options, nullptr));
+  const StopFlag stop;
+  WorkerState state(0, stop);
+  Consumer consumer(options, flows, 0);
+  ASSERT_TRUE(consumer.Open().ok());
+  consumer.TakeGeneration();  // of a group that it has not joined: the broker takes commits all the same
+  Output output(options, flows, state, consumer);
+  ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
+  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_EQ(output.Commit({{{0, 0}, 1, ""}}), Outcome::kCommitted) << output.report().last_error;
+  // A record without a value deletes the id.
+  ASSERT_TRUE(test::WaitUntil(
+      [&] {
+        const auto states = (*client)->ReadAll("__transaction_state", Isolation::kReadUncommitted);
+        return states.ok() && std::any_of(states->begin(), states->end(),
+                                          [](const test::Record& each) { return !each.value.has_value(); });
+      },
+      absl::Minutes(1)));
+  ASSERT_TRUE(output.Begin().ok());
+  EXPECT_EQ(output.Commit({{{0, 0}, 2, ""}}), Outcome::kAborted);
+  ASSERT_TRUE(output.Begin().ok());
+  EXPECT_EQ(output.Commit({{{0, 0}, 2, ""}}), Outcome::kCommitted) << output.report().last_error;
+}
+
 // Also where brokers make every topic that a producer writes to, with their number of partitions, and not
 // compacted.
 TEST(TopicsTest, AreNotMadeByWritingToThem) {

@@ -30,6 +30,13 @@ bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
          code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS || code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
 }
 
+// The transaction coordinator has forgotten the producer, which had no transaction for
+// transactional.id.expiration.ms. After some requests that are refused for that, librdkafka (2.0.2) keeps the
+// producer's id, and each later transaction fails likewise.
+bool IsForgotten(const rd_kafka_error_t* error) {
+  return rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_ID_MAPPING;
+}
+
 }  // namespace
 
 bool Output::StopGraceIsOver(absl::Time& give_up) const {
@@ -91,6 +98,7 @@ Outcome Output::CommitTransaction(const std::vector<PartitionListPtr>& offsets) 
     if (error == nullptr) return Outcome::kCommitted;
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
+  wants_new_producer_ = wants_new_producer_ || IsForgotten(error.get());
   report_.has_group_moved_on = IsGroupMovedOn(rd_kafka_error_code(error.get()));
   if (report_.failure != Failure::kRefused) report_.last_error = Describe(error.get());
   if (rd_kafka_error_code(error.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED && last != nullptr) {
@@ -163,6 +171,7 @@ Outcome Output::Abort() {
     const ErrorPtr why(rd_kafka_begin_transaction(producer_.get()));
     if (why != nullptr && rd_kafka_error_txn_requires_abort(why.get()) != 0) {
       report_.last_error = Describe(why.get());
+      wants_new_producer_ = wants_new_producer_ || IsForgotten(why.get());
       if (rd_kafka_error_code(why.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED &&
           report_.to_blame.empty()) {
         std::set<std::string> written;  // of the flows that this producer has written to
