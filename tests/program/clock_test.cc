@@ -69,9 +69,7 @@ TEST(ClockTest, SnapshotsAreWrittenWithoutAThread) {
   test::ManualClock clock;
   auto owned_store = std::make_unique<SlowStore>(clock);
   const SlowStore& store = *owned_store;
-  uint32_t random = 0;
-  Snapshots snapshots(std::move(owned_store), absl::Minutes(5),
-                      {.clock = clock, .random = [&] { return random += 1 << 10; }});
+  Snapshots snapshots(std::move(owned_store), absl::Minutes(5), {.clock = clock});
   const auto stage = *DedupStage::Create({.memory_limit_bytes = int64_t{64} << 20});
   const auto filter = *stage->Open("p");
   const auto take = [&] {

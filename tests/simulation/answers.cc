@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 
+#include "tests/simulation/brokers.h"
 #include "tests/simulation/source.h"
 
 namespace lethe::simulation {
@@ -55,12 +56,7 @@ absl::StatusOr<std::vector<absl::Time>> Answers::AskTimes(const std::vector<LogP
   for (const LogPlace& place : places) {
     const auto* const log = broker_.FindLog(place.topic, place.partition);
     if (log == nullptr) return absl::NotFoundError("no such partition");
-    absl::Time& time = times.emplace_back(absl::InfiniteFuture());
-    for (int64_t at = std::max(place.offset, log->start()); at < log->stable_end(); ++at) {
-      if (log->at(at).kind != Entry::Kind::kRecord) continue;
-      time = absl::FromUnixMillis(log->at(at).record.timestamp_ms);
-      break;
-    }
+    times.push_back(TimeOfNext(*log, place.offset));
   }
   return times;
 }

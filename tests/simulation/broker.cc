@@ -35,12 +35,20 @@ void Log::Truncate(int64_t end) {
   std::erase_if(open_, [&](const auto& each) { return each.second >= end; });
 }
 
-Topic& Broker::CreateTopic(const std::string& name, int32_t partitions) {
+Topic& Broker::CreateTopic(const std::string& name, int32_t partitions,
+                           std::map<std::string, std::string> config) {
   auto topic = std::make_unique<Topic>();
   topic->name = name;
   topic->id = absl::StrCat("id", ++topics_created_);
+  topic->config = std::move(config);
   for (int32_t i = 0; i < partitions; ++i) topic->logs.push_back(std::make_unique<Log>());
   return *(topics_[name] = std::move(topic));
+}
+
+std::vector<std::string> Broker::TopicNames() const {
+  std::vector<std::string> names;
+  for (const auto& [name, topic] : topics_) names.push_back(name);
+  return names;
 }
 
 void Broker::AddPartition(const std::string& name) {

@@ -54,6 +54,12 @@ class Log {
   void DeleteBefore(int64_t offset) { start_ = std::max(start_, std::min(offset, end())); }
   // As an unclean election does.
   void Truncate(int64_t end);
+  // As compaction does with what has another value since.
+  void Compact(int64_t offset) { entries_[static_cast<size_t>(offset - begin_)] = {Entry::Kind::kMarker}; }
+  // As a broken disk does, where a reader cannot see it.
+  void Damage(int64_t offset, std::string value) {
+    entries_[static_cast<size_t>(offset - begin_)].record.value = std::move(value);
+  }
   // When something was appended.
   std::function<void()> on_change;
 
@@ -68,6 +74,7 @@ class Log {
 struct Topic {
   std::string name;
   std::string id;
+  std::map<std::string, std::string> config;
   std::vector<std::unique_ptr<Log>> logs;
 };
 
@@ -90,7 +97,9 @@ class Broker {
   Broker(World& world, uint64_t seed) : world_(world), network_(world, seed) {}
 
   Network& network() { return network_; }
-  Topic& CreateTopic(const std::string& name, int32_t partitions);
+  Topic& CreateTopic(const std::string& name, int32_t partitions,
+                     std::map<std::string, std::string> config = {});
+  std::vector<std::string> TopicNames() const;
   Topic& topic(const std::string& name) { return *topics_.at(name); }
   const Topic& topic(const std::string& name) const { return *topics_.at(name); }
   // Null: there is none.

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/process.h"
+#include "tests/simulation/snapshot_log.h"
 #include "tests/simulation/topic_in_play.h"
 
 namespace lethe::simulation {
@@ -70,7 +71,6 @@ class Game {
  private:
   struct Instance {
     std::unique_ptr<Process> process;
-    Shelf own;
     bool is_wanted = false;
     absl::Duration cut_until;
   };
@@ -109,7 +109,6 @@ class Game {
   Broker broker_;
   Group group_;
   std::optional<Group> routing_group_;
-  Shelf shared_;
   std::vector<std::unique_ptr<TopicInPlay>> topics_;
   std::array<Instance, kMostInstances> instances_;
   std::string last_error_;                     // with which a process has ended
@@ -140,9 +139,8 @@ void Game::Start(size_t i) {
   Instance& instance = instances_[i];
   if (!instance.is_wanted || instance.process != nullptr) return;
   world_.Say("instance ", i, " starts");
-  Shelf& shelf = schedule_.snapshots == SnapshotPlace::kOfAll ? shared_ : instance.own;
   instance.process = std::make_unique<Process>(
-      Process::Site{world_, broker_, group_, routing_group_ ? &*routing_group_ : nullptr, shelf, schedule_,
+      Process::Site{world_, broker_, group_, routing_group_ ? &*routing_group_ : nullptr, schedule_,
                     [this, &instance] { return world_.now() < instance.cut_until; }, lacks_memory_,
                     [this](const std::string& judged) { NotePassedOver(judged); }},
       static_cast<int>(i), [this, i] { Ended(i, instances_[i].process.get()); });
@@ -242,13 +240,10 @@ void Game::BeginOfProcess(const Fault& fault, size_t i) {
     case kLateRequests:
       return broker_.network().Trouble(absl::StrCat("i", i), fault.lasts);
     case kDamageSnapshots:
-      shared_.Damage(static_cast<uint64_t>(fault.number));
-      instance.own.Damage(static_cast<uint64_t>(fault.number));
-      return;
+      return DamageSnapshots(broker_, SnapshotTopicOf(schedule_, static_cast<int>(i)),
+                             static_cast<uint64_t>(fault.number));
     case kLoseSnapshots:
-      shared_.files.clear();
-      instance.own.files.clear();
-      return;
+      return LoseSnapshots(broker_, SnapshotTopicOf(schedule_, static_cast<int>(i)));
     default:
       return;
   }

@@ -6,35 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "src/engines/memory_parts.h"
 #include "src/pipeline/options/stage_options.h"
-#include "src/pipeline/output/source_pace.h"
+
+// In the place of the C library's: a snapshot's thread gives way to others again and again. Here it is the
+// only one, and on a busy machine would wait for all other programs.
+extern "C" int sched_yield() noexcept { return 0; }
 
 namespace lethe::simulation {
 namespace {
 
-constexpr absl::Duration kLookForSnapshots = absl::Milliseconds(100);
-constexpr absl::Duration kLookForTopics = absl::Seconds(3);
-constexpr absl::Duration kAskSoonEvery = absl::Milliseconds(20);
-constexpr absl::Duration kAskEvery = absl::Seconds(1);
-
-Topics TopicsOf(const Broker& broker, const DaemonOptions& options) {
-  Topics topics;
-  topics.partitions = broker.CountPartitions(options.input);
-  topics.output_partitions = broker.CountPartitions(options.output);
-  topics.least_partitions = INT32_MAX;
-  for (const std::string& topic : TopicsOfSamePartition(options)) {
-    topics.least_partitions = std::min(topics.least_partitions, broker.CountPartitions(topic));
-  }
-  topics.input_max_bytes = topics.output_max_bytes = 1'000'000;
-  topics.counter_max_bytes.assign(2, 1'000'000);
-  return topics;
-}
-
-bool AreThere(const Broker& broker, const DaemonOptions& options) {
-  std::vector<std::string> topics = WrittenTopics(options);
-  for (const std::string& input : options.inputs()) topics.push_back(input);
-  return std::all_of(topics.begin(), topics.end(),
-                     [&](const std::string& topic) { return broker.Find(topic) != nullptr; });
-}
+constexpr absl::Duration kLookForPassedOver = absl::Seconds(1);
 
 }  // namespace
 
@@ -48,6 +28,11 @@ TopicNames::TopicNames(const Schedule& schedule, int topic)
   if (topic >= schedule.routed_topics) return;
   for (int way = 2; way <= schedule.ways; ++way) inputs.push_back(absl::StrCat(input, way));
   judged = RepartitionTopic(OptionsOf(schedule, 0, topic, *this));
+}
+
+std::string SnapshotTopicOf(const Schedule& schedule, int instance) {
+  if (schedule.snapshots == SnapshotPlace::kNowhere) return "";
+  return schedule.snapshots == SnapshotPlace::kOfAll ? "snapshots" : absl::StrCat("snapshots-i", instance);
 }
 
 DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const TopicNames& names) {
@@ -77,6 +62,7 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const
   options.stage.memory_limit_bytes = int64_t{64} << 20;
   options.stage.hash_seed = schedule.seed + static_cast<uint64_t>(instance);
   options.process.snapshots.every = schedule.snapshots_every;
+  options.process.snapshots.topic = SnapshotTopicOf(schedule, instance);
   if (schedule.counting != Counting::kNothing) {
     CounterOptions counter;
     counter.name = schedule.counting == Counting::kTotals ? "totals" : "deltas";
@@ -88,209 +74,44 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const
   return options;
 }
 
-// As of connectors/kafka/daemon.h.
-struct Process::Stage {
-  Stage(const Process& process, DaemonOptions of_stage, Group& of)
-      : options(std::move(of_stage)),
-        group(of),
-        claim(
-            options,
-            [this, &process]() -> absl::StatusOr<std::vector<NamedMember>> {
-              if (!process.connection_.is_up() || process.site_.broker.is_away()) {
-                return absl::UnavailableError("no answer");
-              }
-              return group.Members();
-            },
-            process.clock_),
-        shared{options, flows, kept, claim, ends} {}
-  // The partitions of a flow in all its lanes, as they have reported.
-  std::vector<int32_t> Partitions(int32_t flow) const;
-
-  const DaemonOptions options;
-  Group& group;
-  InstanceClaim claim;
-  Flows flows;
-  KeptPartitions kept;
-  LogEnds ends;
-  const Shared shared;
-  std::vector<std::unique_ptr<Lane>> lanes;
-};
-
-struct Process::Lane {
-  Lane(Process& process, Stage& stage, int lane)
-      : thread(process.site_.world),
-        state(lane, process.stop_, process.clock_),
-        source(stage.options, stage.flows, lane, process.site_.broker, stage.group, process.connection_,
-               thread),
-        sink(stage.options, stage.flows, lane,
-             {process.site_.schedule.transaction_timeout,
-              process.site_.schedule.oversized_of_hundred > 0 ? kOutputTakesBytes : SIZE_MAX,
-              process.site_.schedule.names_refused},
-             process.site_.broker, source, state, thread),
-        answers(process.site_.broker, stage.group, process.connection_, thread),
-        worker({stage.shared, state, tasks, source, sink, answers}) {
-    sink.may_recreate = [this] { return worker.membership().MayRecreateProducer(); };
-    if (stage.options.half.routing) source.on_poll = [&, this] { process.SeePassedOver(stage, *this); };
-  }
-
-  Thread thread;
-  WorkerState state;
-  Tasks tasks;
-  SimulatedSource source;
-  SimulatedSink sink;
-  Answers answers;
-  Worker worker;
-  std::unique_ptr<Actor> actor;
-};
-
 Process::Process(const Site& site, int instance, std::function<void()> on_end)
     : site_(site),
-      on_end_(std::move(on_end)),
       instance_(instance),
-      options_(OptionsFor(0)),
       clock_(site.world, kBegin, instance % 2 == 0 ? absl::ZeroDuration() : site.schedule.skew),
-      snapshot_thread_(site.world),
-      feed_thread_(site.world),
       self_(std::make_shared<Process*>(this)) {
   connection_.is_up = [this] { return !site_.is_cut() && site_.world.now() >= frozen_until_ && !is_dead(); };
-  const bool is_routed = options_.scope == Scope::kTopic;
-  stages_.push_back(
-      std::make_unique<Stage>(*this, is_routed ? JudgingOptions(options_) : options_, site.group));
-  if (is_routed) {
-    stages_.push_back(
-        std::make_unique<Stage>(*this, RoutingOptions(options_, options_.input), *site.routing_group));
-  }
-  memory_ = DedupStage::Create(stages_.front()->options.stage).value();
-  if (site.schedule.is_list() || options_.inputs().size() > 1) {
-    for (const auto& stage : stages_) stage->flows.SetList();
-  }
-  LookForTopics();
-  for (const auto& stage : stages_) {
-    for (int lane = 0; lane < options_.process.lanes; ++lane) {
-      stage->lanes.push_back(std::make_unique<Lane>(*this, *stage, lane));
-    }
-    running_ += options_.process.lanes;
-  }
-  // Each wait is that of the thread that runs.
-  clock_.wait = [this](absl::Duration duration) {
-    for (const auto& stage : stages_) {
-      for (const auto& lane : stage->lanes) {
-        if (lane->thread.is_running()) return lane->thread.Sleep(duration);
-      }
-    }
-  };
-  ForEachLane([&](Lane& lane) {
-    lane.actor = std::make_unique<Actor>(site_.world, [this, &lane] {
-      lane.worker.Run();
-      if (!lane.state.fatal.ok()) Stop();
-      --running_;
-      site_.world.After(absl::ZeroDuration(), on_end_);
-    });
-    lane.thread.SetActor(lane.actor.get());
+  auto made = MakeDaemon();
+  if (made.ok()) daemon_ = *std::move(made);
+  clock_.Start([this, made = made.status(), on_end = std::move(on_end)] {
+    ended_ = made.ok() ? daemon_->Run() : made;
+    site_.world.After(absl::ZeroDuration(), on_end);
   });
-  for (const auto& stage : stages_) stage->claim.Look();
-  if (is_routed) {
-    feed_actor_ = std::make_unique<Actor>(site.world, [this] { RunFeed(); });
-    feed_thread_.SetActor(feed_actor_.get());
-  }
-  if (site.schedule.snapshots != SnapshotPlace::kNowhere) {
-    snapshot_actor_ = std::make_unique<Actor>(site.world, [this] { RunSnapshots(); });
-    snapshot_thread_.SetActor(snapshot_actor_.get());
-  }
+  if (site_.schedule.is_backlog) LookForPassedOver();
 }
 
 Process::~Process() {
   *self_ = nullptr;
   // Its threads die before what they use.
-  ForEachLane([](Lane& lane) {
-    lane.actor.reset();
-    lane.thread.SetActor(nullptr);
-  });
-  snapshot_actor_.reset();
-  snapshot_thread_.SetActor(nullptr);
-  feed_actor_.reset();
-  feed_thread_.SetActor(nullptr);
+  clock_.Kill();
 }
 
-template <class See>
-void Process::ForEachLane(const See& see) const {
-  for (const auto& stage : stages_) {
-    for (const auto& lane : stage->lanes) see(*lane);
-  }
-}
-
-void Process::RunSnapshots() {
-  for (;;) {
-    snapshot_thread_.Sleep(kLookForSnapshots);
-    const Flows& flows = stages_.front()->flows;
-    for (int32_t flow = 0; flow < flows.size(); ++flow) {
-      while (flows.at(flow).snapshots->RunOne()) snapshot_thread_.Pass();
-    }
-  }
-}
-
-std::vector<int32_t> Process::Stage::Partitions(int32_t flow) const {
-  std::vector<int32_t> partitions;
-  for (const auto& lane : lanes) {
-    for (const TopicPartition& each : lane->worker.ReportedPartitions()) {
-      if (each.flow == flow) partitions.push_back(each.partition);
-    }
-  }
-  return partitions;
-}
-
-void Process::RunFeed() {
-  Stage& stage = *stages_.back();
-  for (absl::Duration next_ask;;) {
-    feed_thread_.Sleep(kAskSoonEvery);
-    const bool is_due = site_.world.now() >= next_ask;
-    if (is_due) next_ask = site_.world.now() + kAskEvery;
-    for (const auto& [topic, sources] : sources_) {
-      if (!sources->TakeAskSoon() && !is_due) continue;
-      bool answered = true;
-      for (int32_t flow = 0; flow < stage.flows.size(); ++flow) {
-        if (stage.flows.at(flow).sources != sources.get()) continue;
-        answered = Ask(stage, stage.flows.at(flow)) && answered;
-      }
-      sources->SetAnswered(answered);
-    }
-  }
-}
-
-bool Process::Ask(const Stage& stage, const Flow& flow) {
-  const std::string& input = flow.options.input;
-  if (!connection_.is_up() || site_.broker.is_away()) return false;
-  const int32_t partitions = site_.broker.CountPartitions(input);
-  flow.sources->SetCount(flow.number, partitions);
-  // With the records of open transactions, which are still to come; and before the commits, so that a
-  // partition that counts as at its end was there.
-  std::map<TopicPartition, int64_t> ends;
-  for (int32_t id = 0; id < partitions; ++id) {
-    ends[{flow.number, id}] = site_.broker.FindLog(input, id)->end();
-  }
-  flow.sources->PutEnds(ends, clock_.Steady());
-  feed_thread_.Pass();
-  const auto committed = stage.group.Committed(input, partitions);
-  if (!committed.ok()) return false;
-  feed_thread_.Pass();
-  const std::vector<int32_t> owned = stage.Partitions(flow.number);
-  SourceStates others;
-  for (int32_t id = 0; id < partitions; ++id) {
-    if (std::find(owned.begin(), owned.end(), id) != owned.end()) continue;
-    const CommittedOffset& each = (*committed)[static_cast<size_t>(id)];
-    others.emplace_back(TopicPartition{flow.number, id},
-                        CommittedState(std::max<int64_t>(each.offset, 0), each.metadata,
-                                       ends[{flow.number, id}], clock_.Wall() + flow.options.max_future));
-  }
-  flow.sources->Put(others, clock_.Steady());
-  return true;
-}
-
-void Process::SeePassedOver(const Stage& stage, const Lane& lane) const {
-  for (const std::string& name : lane.worker.pace().PassedOver()) {
-    const std::string input = name.substr(0, name.rfind('-'));
-    site_.on_passed_over(stage.flows.Find(input)->options.output);
-  }
+absl::StatusOr<std::unique_ptr<Daemon>> Process::MakeDaemon() {
+  auto connector = std::make_unique<SimulatedConnector>(
+      SimulatedConnector::Site{site_.world,
+                               site_.broker,
+                               site_.group,
+                               site_.routing_group,
+                               connection_,
+                               {site_.schedule.transaction_timeout,
+                                site_.schedule.oversized_of_hundred > 0 ? kOutputTakesBytes : SIZE_MAX,
+                                site_.schedule.names_refused}});
+  connector_ = connector.get();
+  const DaemonOptions options = OptionsFor(0);
+  // What it is told by its name alone, or a list, of which some come later.
+  std::vector<DaemonOptions> topics;
+  const int count = site_.schedule.is_list() ? kMostTopics : options.inputs().size() > 1 ? 1 : 0;
+  for (int topic = 0; topic < count; ++topic) topics.push_back(OptionsFor(topic));
+  return Daemon::Create(std::move(connector), options, nullptr, std::move(topics), clock_);
 }
 
 DaemonOptions Process::OptionsFor(int topic) const {
@@ -302,103 +123,97 @@ DaemonOptions Process::OptionsFor(int topic) const {
   return options;
 }
 
-void Process::LookForTopics() {
-  // It has one topic, which it is told by its name.
-  if (!site_.schedule.is_list()) return AddTopic(options_);
-  for (int topic = 0; connection_.is_up() && topic < kMostTopics; ++topic) {
-    const DaemonOptions options = OptionsFor(topic);
-    const std::string& judged = TopicNames(site_.schedule, topic).judged;
-    if (stages_.front()->flows.Find(judged) == nullptr && AreThere(site_.broker, options)) AddTopic(options);
+void Process::LookForPassedOver() {
+  if (daemon_ == nullptr) return;
+  for (const LaneReport& lane : daemon_->Report().routing_lanes) {
+    for (const std::string& partition : lane.passed_over) {
+      const std::string input = partition.substr(0, partition.rfind('-'));
+      for (int topic = 0; topic < kMostTopics; ++topic) {
+        const TopicNames names(site_.schedule, topic);
+        if (std::find(names.inputs.begin(), names.inputs.end(), input) == names.inputs.end()) continue;
+        site_.on_passed_over(names.judged);
+      }
+    }
   }
-  site_.world.After(kLookForTopics, [self = self_] {
-    if (*self != nullptr) (*self)->LookForTopics();
+  site_.world.After(kLookForPassedOver, [self = self_] {
+    if (*self != nullptr) (*self)->LookForPassedOver();
   });
 }
 
-void Process::AddTopic(const DaemonOptions& options) {
-  if (options.scope != Scope::kTopic) return AddFlow(*stages_.front(), options);
-  AddFlow(*stages_.front(), JudgingOptions(options));
-  for (const std::string& input : options.inputs()) {
-    AddFlow(*stages_.back(), RoutingOptions(options, input));
-  }
-}
-
-void Process::AddFlow(Stage& stage, const DaemonOptions& options) {
-  // Routers remember no ids.
-  auto flow = std::make_unique<Flow>(options, options.half.routing
-                                                  ? DedupStage::Create(options.stage).value()
-                                                  : DedupStage::Create(options.stage, *memory_).value());
-  flow->SetTopics(TopicsOf(site_.broker, options));
-  if (options.half.routing) {
-    std::unique_ptr<RoutedSources>& sources = sources_[options.output];
-    if (sources == nullptr) sources = std::make_unique<RoutedSources>();
-    flow->sources = sources.get();
-    sources->SetCount(stage.flows.size(), flow->topics.partitions);
-  } else if (site_.schedule.snapshots != SnapshotPlace::kNowhere) {
-    flow->snapshots = std::make_unique<Snapshots>(
-        OpenShelf(site_.shelf, options, flow->topics.output_partitions, [this] { snapshot_thread_.Pass(); }),
-        options.process.snapshots.every,
-        SnapshotWriting{.clock = clock_,
-                        .random = [this] { return static_cast<uint32_t>(site_.world.dice().Next()); }});
-  }
-  stage.flows.Add(std::move(flow));
-}
-
 void Process::Stop() {
-  stop_.Request();
-  ForEachLane([](Lane& lane) { lane.thread.Wake(); });
+  if (daemon_ == nullptr) return;
+  daemon_->Stop();
+  clock_.Look();
+  Wake();
 }
 
 void Process::Stall(absl::Duration duration) {
-  ForEachLane([&](Lane& lane) { lane.actor->Freeze(duration); });
+  for (auto& lane : connector_->lanes()) lane.thread.Freeze(duration);
 }
 
 void Process::Freeze(absl::Duration duration) {
   frozen_until_ = site_.world.now() + duration;
-  ForEachLane([&](Lane& lane) { lane.actor->Freeze(duration); });
-  if (feed_actor_ != nullptr) feed_actor_->Freeze(duration);
-  if (snapshot_actor_ != nullptr) snapshot_actor_->Freeze(duration);
+  clock_.Freeze(duration);
 }
 
 void Process::DieIn(int64_t calls, std::function<void()> on_death) {
-  OneOf(calls).thread.DieIn(calls, std::move(on_death));
+  SimulatedConnector::LaneClients* const lane = OneOf(calls);
+  (lane != nullptr ? lane->thread : connector_->others()).DieIn(calls, std::move(on_death));
 }
 
 void Process::Wake() {
-  ForEachLane([](Lane& lane) { lane.source.Wake(); });
+  for (auto& lane : connector_->lanes()) lane.source->Wake();
 }
 
-Process::Lane& Process::OneOf(int64_t number) const {
-  return *stages_[static_cast<size_t>(number) % stages_.size()]->lanes.front();
+SimulatedConnector::LaneClients* Process::OneOf(int64_t number) const {
+  const bool routes = site_.schedule.routed_topics > 0 && number % 2 == 1;
+  SimulatedConnector::LaneClients* first = nullptr;
+  for (auto& lane : connector_->lanes()) {
+    if (lane.is_routing == routes) return &lane;
+    if (first == nullptr) first = &lane;
+  }
+  return first;
 }
 
 bool Process::is_dead() const {
-  return std::any_of(stages_.begin(), stages_.end(), [](const auto& stage) {
-    return !stage->lanes.empty() && stage->lanes.front()->thread.is_dead();
-  });
-}
-
-absl::Status Process::fatal() const {
-  absl::Status fatal;
-  ForEachLane([&](const Lane& lane) { fatal.Update(lane.state.fatal); });
-  return fatal;
+  if (connector_ == nullptr) return false;
+  return connector_->others().is_dead() ||
+         std::any_of(connector_->lanes().begin(), connector_->lanes().end(),
+                     [](const auto& lane) { return lane.thread.is_dead(); });
 }
 
 void Process::Expel() {
-  ForEachLane([](Lane& lane) { lane.source.group().Expel(lane.source.client()); });
+  for (auto& lane : connector_->lanes()) lane.source->group().Expel(lane.source->client());
 }
 
-void Process::LoseAnswers(int commits) { OneOf(commits).sink.LoseAnswers(commits); }
-void Process::RefuseCommits(int commits) { OneOf(commits).sink.RefuseCommits(commits); }
+void Process::LoseAnswers(int commits) {
+  if (auto* const lane = OneOf(commits); lane != nullptr) lane->sink->LoseAnswers(commits);
+}
+
+void Process::RefuseCommits(int commits) {
+  if (auto* const lane = OneOf(commits); lane != nullptr) lane->sink->RefuseCommits(commits);
+}
 
 std::string Process::Problems() const {
+  if (daemon_ == nullptr) return "";
   std::string problems;
-  ForEachLane([&](const Lane& lane) {
-    for (const auto& [id, task] : lane.tasks) {
-      if (!task->problem().empty()) absl::StrAppend(&problems, task->problem(), "; ");
+  const auto add = [&](const std::string& problem) {
+    if (!problem.empty()) absl::StrAppend(&problems, problem, "; ");
+  };
+  const DaemonReport report = daemon_->Report();
+  for (const auto* lanes : {&report.lanes, &report.routing_lanes}) {
+    for (const LaneReport& lane : *lanes) {
+      for (const PartitionReport& partition : lane.partitions) add(partition.problem);
+      for (const auto& [topic, why] : lane.gone) add(why);
+      if (!lane.waiting.empty()) add(absl::StrCat("waits: ", lane.waiting));
     }
-    if (!lane.state.waiting().empty()) absl::StrAppend(&problems, "waits: ", lane.state.waiting(), "; ");
-  });
+  }
+  for (const TopicReport& topic : report.topics) {
+    if (!topic.problem.empty()) add(absl::StrCat(topic.origin(), " is not read: ", topic.problem));
+  }
+  if (report.lanes.empty()) {
+    for (const std::string& why : report.not_ready) add(why);
+  }
   return problems;
 }
 

@@ -1,25 +1,19 @@
-// One life of an instance: its lanes, deduplicators and routers, with what they share.
+// One life of an instance: the daemon as it is, on the simulation's threads and its cluster.
 #ifndef LETHE_TESTS_SIMULATION_PROCESS_H_
 #define LETHE_TESTS_SIMULATION_PROCESS_H_
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "src/pipeline/assign/instance_claim.h"
-#include "src/pipeline/output/source_pace.h"
-#include "src/pipeline/publish/log_ends.h"
-#include "src/pipeline/worker.h"
-#include "tests/simulation/answers.h"
+#include "src/pipeline/daemon/daemon.h"
 #include "tests/simulation/broker.h"
+#include "tests/simulation/connector.h"
 #include "tests/simulation/group.h"
 #include "tests/simulation/schedule.h"
-#include "tests/simulation/shelf.h"
-#include "tests/simulation/sink.h"
-#include "tests/simulation/source.h"
 #include "tests/simulation/thread.h"
 
 namespace lethe::simulation {
@@ -40,6 +34,9 @@ struct TopicNames {
   std::string totals;
 };
 
+// Empty: it writes none.
+std::string SnapshotTopicOf(const Schedule& schedule, int instance);
+
 // What a process is told of a topic.
 DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const TopicNames& names);
 
@@ -51,7 +48,6 @@ class Process {
     Broker& broker;
     Group& group;
     Group* routing_group;  // null: there are no routers
-    Shelf& shelf;
     const Schedule& schedule;
     std::function<bool()> is_cut;  // off from the brokers
     bool lacks_memory = false;     // else it has enough for all filters
@@ -65,53 +61,34 @@ class Process {
   void Freeze(absl::Duration duration);
   // Its clients go on without it.
   void Stall(absl::Duration duration);
-  // The first lane of a stage dies at a call, and the process with it: `on_death` destroys it.
+  // One of its threads dies at a call, and the process with it: `on_death` destroys it.
   void DieIn(int64_t calls, std::function<void()> on_death);
   // There is something to read.
   void Wake();
   bool is_dead() const;
-  bool has_ended() const { return running_ == 0; }
-  absl::Status fatal() const;
+  bool has_ended() const { return ended_.has_value(); }
+  // How it has ended.
+  absl::Status fatal() const { return ended_.value_or(absl::OkStatus()); }
   void Expel();
   void LoseAnswers(int commits);
   void RefuseCommits(int commits);
-  // Partitions that are stopped, and why.
+  // What it reports: partitions that are stopped, and what it waits for.
   std::string Problems() const;
 
  private:
-  struct Lane;
-  struct Stage;
-
-  void RunSnapshots();
-  // As connectors/kafka/repartition/source_feed.h does.
-  void RunFeed();
-  bool Ask(const Stage& stage, const Flow& flow);
-  // Adds flows for topics that are there; those to come are looked for later.
-  void LookForTopics();
   DaemonOptions OptionsFor(int topic) const;
-  void AddTopic(const DaemonOptions& options);
-  void AddFlow(Stage& stage, const DaemonOptions& options);
-  void SeePassedOver(const Stage& stage, const Lane& lane) const;
-  // The first lane of one of its stages.
-  Lane& OneOf(int64_t number) const;
-  template <class See>
-  void ForEachLane(const See& see) const;
+  absl::StatusOr<std::unique_ptr<Daemon>> MakeDaemon();
+  void LookForPassedOver();
+  // The first lane of one of its stages; null: none has begun.
+  SimulatedConnector::LaneClients* OneOf(int64_t number) const;
 
   const Site site_;
-  const std::function<void()> on_end_;
   const int instance_;
-  const DaemonOptions options_;  // of the process: those of its first topic
   ProcessClock clock_;
-  StopFlag stop_;
   Connection connection_;
-  std::unique_ptr<DedupStage> memory_;                             // all topics share it
-  std::map<std::string, std::unique_ptr<RoutedSources>> sources_;  // by the topic to which they are routed
-  std::vector<std::unique_ptr<Stage>> stages_;                     // the deduplicators, and the routers
-  Thread snapshot_thread_;
-  std::unique_ptr<Actor> snapshot_actor_;
-  Thread feed_thread_;
-  std::unique_ptr<Actor> feed_actor_;
-  int running_ = 0;
+  SimulatedConnector* connector_ = nullptr;  // the daemon's
+  std::unique_ptr<Daemon> daemon_;
+  std::optional<absl::Status> ended_;
   absl::Duration frozen_until_;
   std::shared_ptr<Process*> self_;  // null inside once it has ended
 };

@@ -1,68 +1,77 @@
-// The thread of one lane of a process, as the interfaces see it.
+// The threads of a process, and its time.
 #ifndef LETHE_TESTS_SIMULATION_THREAD_H_
 #define LETHE_TESTS_SIMULATION_THREAD_H_
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "src/pipeline/clock/clock.h"
 #include "tests/simulation/world.h"
 
 namespace lethe::simulation {
 
-// The time of a process: its own wall clock may be wrong.
+// What a process has for a system: its threads are actors, and its own wall clock may be wrong.
 class ProcessClock final : public Clock {
  public:
-  ProcessClock(const World& world, absl::Time begin, absl::Duration ahead)
+  ProcessClock(World& world, absl::Time begin, absl::Duration ahead)
       : world_(world), begin_(begin), ahead_(ahead) {}
 
   absl::Time Steady() const override { return begin_ + world_.now(); }
   absl::Time Wall() const override { return begin_ + ahead_ + world_.now(); }
   bool WaitFor(const StopFlag& stop, absl::Duration duration) const override {
-    if (!stop.requested()) wait(duration);
-    return stop.requested();
+    return Wait([&] { return stop.requested(); }, duration);
   }
+  bool Await(WakeUp& wake_up, absl::Duration duration) const override {
+    return Wait([&] { return wake_up.is_woken(); }, duration) && wake_up.WaitFor(absl::ZeroDuration());
+  }
+  std::unique_ptr<StartedThread> Start(std::function<void()> work) const override;
+  uint32_t Random() const override { return static_cast<uint32_t>(world_.dice().Next()); }
 
-  // Set before anything waits.
-  std::function<void(absl::Duration)> wait;
+  // Wakes those for which something has come that they wait for. Called where another than the process's
+  // threads may have made it come.
+  void Look() const;
+  // No thread runs for so long.
+  void Freeze(absl::Duration duration) const;
+  // All threads die, each where it sleeps; from then on nothing waits.
+  void Kill();
 
  private:
-  const World& world_;
+  struct Waiting {
+    Actor* actor;
+    absl::FunctionRef<bool()> has_come;
+    bool is_woken = false;
+  };
+  bool Wait(absl::FunctionRef<bool()> has_come, absl::Duration duration) const;
+
+  World& world_;
   const absl::Time begin_;
   const absl::Duration ahead_;
+  mutable std::vector<std::unique_ptr<Actor>> actors_;
+  mutable std::vector<Waiting*> waiting_;
 };
 
-// Between any two calls of an interface others may run, the process may stand still, and it may die.
+// The thread of one lane of a process, or of its other clients, as the interfaces see it: between any two
+// calls others may run, the process may stand still, and it may die.
 class Thread {
  public:
   explicit Thread(World& world) : world_(world) {}
 
   World& world() { return world_; }
-  void SetActor(Actor* actor) { actor_ = actor; }
-  Actor& actor() { return *actor_; }
   // Every call begins and ends with this.
-  void Pass() {
-    if (actor_ == nullptr) return;  // before it runs, or after
-    actor_->Live();
-    ++calls_;
-    if (dies_at_call_ >= 0 && calls_ >= dies_at_call_) {
-      is_dead_ = true;
-      world_.After(absl::ZeroDuration(), on_death_);
-      throw Death();
-    }
-    if (world_.dice().OneIn(kOthersRunOneIn)) actor_->Sleep(absl::Microseconds(world_.dice().Below(3000)));
-  }
+  void Pass();
   // Without an actor, as a test calls the interfaces, all others run meanwhile.
-  void Sleep(absl::Duration duration) {
-    if (actor_ != nullptr) return actor_->Sleep(duration);
-    bool is_over = false;
-    world_.After(duration, [&is_over] { is_over = true; });
-    while (!is_over) world_.Step();
-  }
+  void Sleep(absl::Duration duration);
+  // The actor that has called last.
   void Wake() {
-    if (actor_ != nullptr) actor_->Wake();
+    if (Actor* const caller = actor(); caller != nullptr) caller->Wake();
+  }
+  void Freeze(absl::Duration duration) {
+    if (Actor* const caller = actor(); caller != nullptr) caller->Freeze(duration);
   }
 
   // It dies at the call that is so many from now.
@@ -71,14 +80,14 @@ class Thread {
     on_death_ = std::move(on_death);
   }
   bool is_dead() const { return is_dead_; }
-  bool is_running() const { return actor_ != nullptr && actor_->is_running(); }
-  int64_t calls() const { return calls_; }
 
  private:
   static constexpr int64_t kOthersRunOneIn = 8;
 
+  Actor* actor() const { return turn_ == nullptr ? nullptr : turn_->actor; }
+
   World& world_;
-  Actor* actor_ = nullptr;
+  Turn* turn_ = nullptr;
   int64_t calls_ = 0;
   int64_t dies_at_call_ = -1;
   bool is_dead_ = false;

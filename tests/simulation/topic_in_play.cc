@@ -12,9 +12,16 @@
 namespace lethe::simulation {
 namespace {
 
+void CreateTotals(const TopicInPlay::Site& site, const TopicNames& names, int32_t partitions) {
+  site.broker.CreateTopic(names.totals, partitions, {{"cleanup.policy", "compact"}});
+}
+
 // The broker has the topic before anything is sent to it.
 const TopicNames& Create(const TopicInPlay::Site& site, const TopicNames& names) {
-  for (const std::string& topic : names.written()) site.broker.CreateTopic(topic, site.schedule.partitions);
+  for (const std::string& topic : {names.output, names.deltas}) {
+    site.broker.CreateTopic(topic, site.schedule.partitions);
+  }
+  CreateTotals(site, names, site.schedule.partitions);
   std::vector<std::string> read = names.inputs;
   if (names.judged != names.input) read.push_back(names.judged);
   for (const std::string& topic : read) {
@@ -120,7 +127,7 @@ void TopicInPlay::Reset() {
   site_.group.Forget(names_.input);
   // Else what is read again would be counted twice, which is refused.
   site_.broker.Delete(names_.totals);
-  site_.broker.CreateTopic(names_.totals, site_.broker.CountPartitions(names_.input));
+  CreateTotals(site_, names_, site_.broker.CountPartitions(names_.input));
   may_need_reset_ = false;
   for (const auto& log : site_.broker.topic(names_.input).logs) input_begin_.push_back(log->start());
   for (const auto& log : site_.broker.topic(names_.output).logs) output_begin_.push_back(log->end());

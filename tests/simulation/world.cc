@@ -41,7 +41,7 @@ bool World::Step() {
 
 std::string World::Stamp() const { return absl::StrFormat("%10.6f  ", static_cast<double>(now_us_) / 1e6); }
 
-Actor::Actor(World& world, std::function<void()> work)
+Actor::Actor(World& world, std::function<void()> work, std::function<void()> after_turn)
     : world_(world),
       fiber_([work = std::move(work)] {
         try {
@@ -49,6 +49,7 @@ Actor::Actor(World& world, std::function<void()> work)
         } catch (const Death&) {
         }
       }),
+      after_turn_(std::move(after_turn)),
       turn_(world.AddTurn(this)) {
   ResumeAfter(absl::ZeroDuration());
 }
@@ -56,11 +57,18 @@ Actor::Actor(World& world, std::function<void()> work)
 Actor::~Actor() {
   turn_.actor = nullptr;
   dies_ = true;
-  if (fiber_.has_begun() && !fiber_.has_ended()) fiber_.Resume();
+  if (fiber_.has_begun() && !fiber_.has_ended()) Run();
+}
+
+void Actor::Run() {
+  Actor* const before = std::exchange(world_.running_, this);
+  fiber_.Resume();
+  world_.running_ = before;
 }
 
 void Actor::Sleep(absl::Duration duration) {
   Live();
+  if (is_dying_) return;
   ++turn_.sleep;
   turn_.resumes_at = absl::InfiniteDuration();
   if (duration < absl::InfiniteDuration()) ResumeAfter(duration);
@@ -86,7 +94,8 @@ void Actor::ResumeAfter(absl::Duration delay) {
     turn->resumes_at = absl::InfiniteDuration();
     if (self->is_frozen()) return self->ResumeAfter(self->frozen_until_ - self->world_.now());
     ++turn->sleep;  // another wake for the same sleep comes too late
-    self->fiber_.Resume();
+    self->Run();
+    if (self->after_turn_) self->after_turn_();
   });
 }
 

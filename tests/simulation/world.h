@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,8 @@ class World {
   }
   // Lasts as long as this: what is still to come may be after the actor's end.
   Turn& AddTurn(Actor* actor) { return turns_.emplace_back(Turn{actor}); }
+  // The actor that runs now; null: none does.
+  Actor* running() const { return running_; }
   bool keeps_log() const { return keeps_log_; }
   const std::string& log() const { return log_; }
   int64_t said() const { return said_; }
@@ -84,6 +87,8 @@ class World {
   std::deque<Turn> turns_;
   std::string log_;
   int64_t said_ = 0;
+  friend class Actor;
+  Actor* running_ = nullptr;
 };
 
 // Thrown where an actor dies. Of no standard type: nobody else catches it.
@@ -93,18 +98,27 @@ struct Death {};
 // by others never runs it at once.
 class Actor {
  public:
-  Actor(World& world, std::function<void()> work);
+  // `after_turn` is called whenever it has run, by who runs then.
+  Actor(World& world, std::function<void()> work, std::function<void()> after_turn = nullptr);
   // Dies, where it has not ended.
   ~Actor();
   Actor(const Actor&) = delete;
   Actor& operator=(const Actor&) = delete;
 
-  // Called by itself: others run for so long, or until it is woken. Throws Death.
+  // Called by itself: others run for so long, or until it is woken. Throws Death; where it is dying already,
+  // as in the destructors on its stack, it does nothing.
   void Sleep(absl::Duration duration);
   // Dies here, if it is to die.
-  void Live() const {
-    if (dies_) throw Death();
+  void Live() {
+    if (dies_ && !std::exchange(is_dying_, true)) throw Death();
   }
+  bool is_dying() const { return is_dying_; }
+  // Dies here.
+  void Die() {
+    is_dying_ = true;
+    throw Death();
+  }
+  Turn& turn() { return turn_; }
 
   // Called by others.
   void Wake();
@@ -117,10 +131,13 @@ class Actor {
  private:
   // Goes on where it sleeps, if it still does.
   void ResumeAfter(absl::Duration delay);
+  void Run();
 
   World& world_;
   Fiber fiber_;
+  const std::function<void()> after_turn_;
   bool dies_ = false;
+  bool is_dying_ = false;
   absl::Duration frozen_until_;
   Turn& turn_;
 };

@@ -2,6 +2,8 @@
 #ifndef LETHE_TESTS_SUPPORT_MANUAL_CLOCK_H_
 #define LETHE_TESTS_SUPPORT_MANUAL_CLOCK_H_
 
+#include <cstdint>
+
 #include "absl/time/time.h"
 #include "src/pipeline/clock/clock.h"
 
@@ -18,8 +20,10 @@ class ManualClock final : public Clock {
     if (!stop.requested()) now_ += duration;
     return stop.requested();
   }
+  uint32_t Random() const override { return random_ += 1 << 10; }
 
  private:
+  mutable uint32_t random_ = 0;
   mutable absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
 };
 

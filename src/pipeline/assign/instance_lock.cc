@@ -48,6 +48,7 @@ InstanceLock::~InstanceLock() {
 }
 
 absl::Status InstanceLock::Take(const ProcessOptions& process) {
+  if (process.brokers.empty()) return absl::OkStatus();
   std::vector<std::string> brokers =
       absl::StrSplit(process.brokers, absl::ByAnyChar(", "), absl::SkipEmpty());
   std::sort(brokers.begin(), brokers.end());  // in whatever order they are named, it is one cluster

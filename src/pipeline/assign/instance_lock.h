@@ -16,7 +16,8 @@ class InstanceLock {
   InstanceLock(const InstanceLock&) = delete;
   InstanceLock& operator=(const InstanceLock&) = delete;
 
-  // AlreadyExists: another process of this user has it. Without the lock, but OK, if another user has it.
+  // AlreadyExists: another process of this user has it. Without the lock, but OK, if another user has it, or
+  // if no brokers are named: an embedding program's own connector may have none.
   absl::Status Take(const ProcessOptions& process);
   // Now and then: others have asked whose it is.
   void CloseQuestions() const;

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include "absl/time/time.h"
 
@@ -20,15 +21,24 @@ class WakeUp {
     changed_.notify_all();
   }
 
-  // Until Wake(), also one since the last wait, or for `duration`.
-  void WaitFor(absl::Duration duration) {
+  // Until Wake(), also one since the last wait, or for `duration`; whether it was woken.
+  bool WaitFor(absl::Duration duration) {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, absl::ToChronoMilliseconds(duration), [this] { return is_woken_; });
-    is_woken_ = false;
+    const auto is_woken = [this] { return is_woken_; };
+    if (duration == absl::InfiniteDuration()) {
+      changed_.wait(lock, is_woken);
+    } else {
+      changed_.wait_for(lock, absl::ToChronoMilliseconds(duration), is_woken);
+    }
+    return std::exchange(is_woken_, false);
+  }
+  bool is_woken() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return is_woken_;
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool is_woken_ = false;
 };

@@ -91,7 +91,7 @@ absl::Status Daemon::Run() {
   if (snapshot_thread_) snapshot_thread_->GiveUpWriting();
   for (Lanes* lanes : lanes_) lanes->Join();
   is_unanswered_ = !judging_.Connect().ok() || !judging_.brokers()->CountBrokers().ok();
-  source_feed_.reset();
+  if (source_feed_) source_feed_->Join();
   if (snapshot_thread_) snapshot_thread_->Stop();
   // With exit_at_end a user waits for the end, so wait for a store that is away; else the next owner fills
   // it.
@@ -239,10 +239,10 @@ absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool i
   auto store = OpenSnapshots(flow->options);
   if (!store.ok()) return store.status();
   if (*store != nullptr) {
-    if (snapshot_thread_ == nullptr) snapshot_thread_ = std::make_unique<SnapshotThread>();
+    if (snapshot_thread_ == nullptr) snapshot_thread_ = std::make_unique<SnapshotThread>(clock_);
     flow->snapshots = std::make_unique<Snapshots>(
         *std::move(store), options.process.snapshots.every,
-        SnapshotWriting{.topic = options.input, .thread = snapshot_thread_.get()});
+        SnapshotWriting{.topic = options.input, .thread = snapshot_thread_.get(), .clock = clock_});
   }
   const auto level = is_logged ? spdlog::level::info : spdlog::level::debug;
   spdlog::log(level, "{} ({}) -> {}, group {}, id {}, horizon {}, false-positive target {}", options.input,

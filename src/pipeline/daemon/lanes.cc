@@ -19,12 +19,15 @@ Lanes::Lanes(DaemonOptions options, Connector& connector, const Clock& clock)
     : options_(std::move(options)),
       connector_(connector),
       clock_(clock),
-      claim_(options_, [this]() -> absl::StatusOr<std::vector<NamedMember>> {
-        // Lanes ask for themselves, in their threads.
-        const auto brokers = connector_.MakeBrokers(options_, Isolation::kReadCommitted);
-        if (!brokers.ok()) return brokers.status();
-        return (*brokers)->AskMembers();
-      }) {}
+      claim_(
+          options_,
+          [this]() -> absl::StatusOr<std::vector<NamedMember>> {
+            // Lanes ask for themselves, in their threads.
+            const auto brokers = connector_.MakeBrokers(options_, Isolation::kReadCommitted);
+            if (!brokers.ok()) return brokers.status();
+            return (*brokers)->AskMembers();
+          },
+          clock_) {}
 
 void Lanes::Start(const StopFlag& stop, const std::function<void(const absl::Status&)>& ended) {
   claim_.Look();
@@ -32,12 +35,12 @@ void Lanes::Start(const StopFlag& stop, const std::function<void(const absl::Sta
   const std::lock_guard<std::mutex> lock(mutex_);
   for (int i = 0; i < options_.process.lanes; ++i) {
     Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>(shared, i, stop, connector_, clock_));
-    threads_.emplace_back([&lane, ended] { ended(lane.Run()); });
+    threads_.push_back(clock_.Start([&lane, ended] { ended(lane.Run()); }));
   }
 }
 
 void Lanes::Join() {
-  for (std::thread& thread : threads_) thread.join();
+  for (const auto& thread : threads_) thread->Join();
 }
 
 absl::Status Lanes::Connect() {

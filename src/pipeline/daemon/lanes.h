@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -73,7 +72,7 @@ class Lanes {
   KeptPartitions kept_;  // their filters end before their flows
   LogEnds ends_;
   std::unique_ptr<Brokers> brokers_;
-  std::vector<std::thread> threads_;
+  std::vector<std::unique_ptr<StartedThread>> threads_;
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by mutex_, like the next

@@ -25,18 +25,20 @@ SourceFeed::SourceFeed(const DaemonOptions& routing, const Flows& flows, MakeBro
       asked_soon_(asked_soon),
       stop_(stop),
       clock_(clock) {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = clock_.Start([this] { Run(); });
 }
 
-SourceFeed::~SourceFeed() {
+void SourceFeed::Join() {
+  if (thread_ == nullptr) return;
   asked_soon_.Wake();
-  thread_.join();
+  thread_->Join();
+  thread_.reset();
 }
 
 void SourceFeed::Run() {
   absl::Time next_ask = absl::InfinitePast();
   while (!clock_.WaitFor(stop_, kAskSoonEvery)) {
-    asked_soon_.WaitFor(std::max(next_ask - clock_.Steady(), absl::ZeroDuration()));
+    clock_.Await(asked_soon_, std::max(next_ask - clock_.Steady(), absl::ZeroDuration()));
     const bool is_due = clock_.Steady() >= next_ask;
     std::map<RoutedSources*, std::vector<const Flow*>> asked;
     for (int32_t number = 0; number < flows_.size(); ++number) {

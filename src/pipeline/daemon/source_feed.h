@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,10 +31,12 @@ class SourceFeed {
   SourceFeed(const DaemonOptions& routing, const Flows& flows, MakeBrokers make,
              std::function<std::vector<int32_t>(int32_t flow)> owned, WakeUp& asked_soon,
              const StopFlag& stop, const Clock& clock);
-  // After the stop.
-  ~SourceFeed();
+  ~SourceFeed() { Join(); }
   SourceFeed(const SourceFeed&) = delete;
   SourceFeed& operator=(const SourceFeed&) = delete;
+
+  // After the stop: ends the thread.
+  void Join();
 
  private:
   void Run();
@@ -52,7 +53,7 @@ class SourceFeed {
   const Clock& clock_;
   std::map<int32_t, int32_t> partitions_;  // of each flow
   std::unique_ptr<Brokers> brokers_;
-  std::thread thread_;
+  std::unique_ptr<StartedThread> thread_;  // null: it has ended
 };
 
 }  // namespace lethe

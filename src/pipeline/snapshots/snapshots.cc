@@ -130,7 +130,7 @@ void Snapshots::Write(SnapshotTaking& taking) {
   if (was_dropped && written.ok()) Remove({taking.partition, taking.id});
 }
 
-SnapshotThread::SnapshotThread() : thread_([this] { Run(); }) {}
+SnapshotThread::SnapshotThread(const Clock& clock) : clock_(clock), thread_(clock.Start([this] { Run(); })) {}
 
 void SnapshotThread::Add(Snapshots& snapshots) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -138,12 +138,9 @@ void SnapshotThread::Add(Snapshots& snapshots) {
 }
 
 void SnapshotThread::Wake() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    is_woken_ = true;
-    busy_ = true;
-  }
-  changed_.notify_all();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  busy_ = true;
+  woken_.Wake();
 }
 
 void SnapshotThread::GiveUpWriting() {
@@ -152,36 +149,39 @@ void SnapshotThread::GiveUpWriting() {
 }
 
 void SnapshotThread::Stop() {
-  if (!thread_.joinable()) return;
+  if (thread_ == nullptr) return;
   GiveUpWriting();
+  const absl::Time deadline = clock_.Steady() + kRemovePatience;
+  while (busy_ && clock_.Await(rests_, deadline - clock_.Steady())) continue;
+  if (busy_) spdlog::warn("could not remove unused snapshots: there was no time");
+  stop_ = true;
   {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const bool is_done =
-        changed_.wait_for(lock, absl::ToChronoMilliseconds(kRemovePatience), [this] { return !busy_; });
-    if (!is_done) spdlog::warn("could not remove unused snapshots: there was no time");
-    stop_ = true;
+    const std::lock_guard<std::mutex> lock(mutex_);
     for (Snapshots* snapshots : all_) snapshots->store().Stop();
   }
-  changed_.notify_all();
-  thread_.join();
+  woken_.Wake();
+  thread_->Join();
+  thread_.reset();
 }
 
 void SnapshotThread::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return stop_ || is_woken_; });
-    if (stop_) return;
-    is_woken_ = false;
-    const std::vector<Snapshots*> all = all_;
-    lock.unlock();
-    // One of each topic in turn.
-    bool has_worked = false;
-    for (Snapshots* snapshots : all) has_worked = (!stop_ && snapshots->RunOne()) || has_worked;
-    lock.lock();
-    if (has_worked) is_woken_ = true;
-    if (is_woken_) continue;
-    busy_ = false;
-    changed_.notify_all();
+  while (!stop_) {
+    clock_.Await(woken_, absl::InfiniteDuration());
+    for (bool has_worked = true; has_worked;) {
+      std::vector<Snapshots*> all;
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        all = all_;
+      }
+      // One of each topic in turn.
+      has_worked = false;
+      for (Snapshots* snapshots : all) has_worked = (!stop_ && snapshots->RunOne()) || has_worked;
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      busy_ = woken_.is_woken();
+    }
+    if (!busy_) rests_.Wake();
   }
 }
 

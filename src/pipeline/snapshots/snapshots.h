@@ -3,16 +3,13 @@
 #define LETHE_SRC_PIPELINE_SNAPSHOTS_SNAPSHOTS_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -79,13 +76,11 @@ struct SnapshotTaking {
 
 class SnapshotThread;
 
-// Of which topic's partitions, where the snapshots are written, by what time, and what makes their names
-// unique.
+// Of which topic's partitions, where the snapshots are written, and by what time.
 struct SnapshotWriting {
   std::string topic = {};
   SnapshotThread* thread = nullptr;  // null: RunOne() does the work
   const Clock& clock = SystemClock();
-  std::function<uint32_t()> random = [] { return std::random_device()(); };
 };
 
 // The snapshots of one topic. Thread-safe. Outlives the partitions, and the work of its thread.
@@ -99,7 +94,7 @@ class Snapshots {
   SnapshotStore& store() { return *store_; }
   // The name of a snapshot that begins now.
   SnapshotId NewId(int64_t offset) const {
-    return SnapshotId::New(offset, writing_.clock.Wall(), writing_.random());
+    return SnapshotId::New(offset, writing_.clock.Wall(), writing_.clock.Random());
   }
   // Does what is due next. False: there is nothing.
   bool RunOne();
@@ -139,7 +134,7 @@ class Snapshots {
 // Thread-safe.
 class SnapshotThread {
  public:
-  SnapshotThread();
+  explicit SnapshotThread(const Clock& clock = SystemClock());
   ~SnapshotThread() { Stop(); }
   SnapshotThread(const SnapshotThread&) = delete;
   SnapshotThread& operator=(const SnapshotThread&) = delete;
@@ -162,14 +157,15 @@ class SnapshotThread {
  private:
   void Run();
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::vector<Snapshots*> all_;
-  bool is_woken_ = false;
+  const Clock& clock_;
+  WakeUp woken_;
+  WakeUp rests_;  // each time there is nothing to do any more
+  std::mutex mutex_;
+  std::vector<Snapshots*> all_;  // guarded by mutex_
   std::atomic<bool> stop_ = false;
   std::atomic<bool> busy_ = false;
-  bool names_next_ = true;  // not guarded: it is the thread's
-  std::thread thread_;
+  bool names_next_ = true;                 // the thread's
+  std::unique_ptr<StartedThread> thread_;  // null: it has ended
 };
 
 }  // namespace lethe

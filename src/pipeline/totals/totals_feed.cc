@@ -45,13 +45,15 @@ TotalsFeed::TotalsFeed(const DaemonOptions& options, const CounterOptions& count
 TotalsFeed::~TotalsFeed() { Stop(); }
 
 void TotalsFeed::Start() {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = clock_.Start([this] { Run(); });
 }
 
 void TotalsFeed::Stop() {
   end_.Request();
   store_->Interrupt();
-  if (thread_.joinable()) thread_.join();
+  if (thread_ == nullptr) return;
+  thread_->Join();
+  thread_.reset();
 }
 
 void TotalsFeed::Run() {

@@ -9,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -79,8 +78,8 @@ class TotalsFeed {
   const std::function<std::vector<int32_t>()> owned_;
   const StopFlag& stop_;
   const Clock& clock_;
-  StopFlag end_;  // of the thread
-  std::thread thread_;
+  StopFlag end_;                           // of the thread
+  std::unique_ptr<StartedThread> thread_;  // null: it has not begun, or has ended
 
   // The thread's own.
   std::vector<int32_t> partitions_;
