@@ -237,9 +237,12 @@ void Ownership::LookForMemory() {
   const absl::Time now = state_.clock.Steady();
   if (now < next_memory_look_) return;
   next_memory_look_ = now + kLookForMemoryEvery;
-  std::map<const Flow*, int64_t> lacking_of;
+  std::vector<std::pair<const Flow*, int64_t>> lacking_of;  // in the order of the tasks
   for (const auto& [id, task] : tasks_) {
-    if (task->lacks_memory()) ++lacking_of[task->flow()];
+    if (!task->lacks_memory()) continue;
+    if (lacking_of.empty() || lacking_of.back().first != task->flow())
+      lacking_of.emplace_back(task->flow(), 0);
+    ++lacking_of.back().second;
   }
   int64_t lacking = 0;
   for (const auto& [flow, partitions] : lacking_of) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <string>
 #include <utility>
 
 namespace lethe {
@@ -40,15 +41,16 @@ void SourceFeed::Run() {
   while (!clock_.WaitFor(stop_, kAskSoonEvery)) {
     clock_.Await(asked_soon_, std::max(next_ask - clock_.Steady(), absl::ZeroDuration()));
     const bool is_due = clock_.Steady() >= next_ask;
-    std::map<RoutedSources*, std::vector<const Flow*>> asked;
+    std::map<std::string, std::vector<const Flow*>> by_output;  // with the same sources
     for (int32_t number = 0; number < flows_.size(); ++number) {
-      asked[flows_.at(number).sources].push_back(&flows_.at(number));
+      by_output[flows_.at(number).options.output].push_back(&flows_.at(number));
     }
-    for (const auto& [sources, flows] : asked) {
-      if (!sources->TakeAskSoon() && !is_due) continue;
+    for (const auto& [output, flows] : by_output) {
+      RoutedSources& sources = *flows.front()->sources;
+      if (!sources.TakeAskSoon() && !is_due) continue;
       absl::Status answered;
       for (const Flow* flow : flows) answered.Update(Ask(*flow, is_due));
-      sources->SetAnswered(answered.ok());
+      sources.SetAnswered(answered.ok());
     }
     if (is_due) next_ask = clock_.Steady() + kAskSourcesEvery;
   }
