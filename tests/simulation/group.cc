@@ -41,6 +41,9 @@ void Group::JoinLate(const std::string& id, const std::set<std::string>& topics,
   const bool changes = is_rebalancing_ || member == &members_.front() || member->topics != topics;
   if (!changes) return;
   if (!is_rebalancing_) Rebalance();
+  // The round's answer goes to the latest request, whose connection is closed: a client that waits for it
+  // hears nothing.
+  if (member->has_joined && member->client != nullptr) member->client->OnUnanswered();
   member->has_joined = true;
   member->topics = topics;
   member->owned = owned;

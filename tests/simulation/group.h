@@ -166,7 +166,9 @@ class GroupClient {
   const std::string& instance() const { return instance_; }
   const std::set<std::string>& topics() const { return topics_; }
 
-  // Of the coordinator: the result of a round.
+  // Of the coordinator: its request to join gets no answer.
+  void OnUnanswered() { is_joining_ = false; }
+  // Likewise: the result of a round.
   void OnAssigned(int generation, const GroupPartitions& partitions);
 
  private:
