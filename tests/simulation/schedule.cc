@@ -113,6 +113,27 @@ void AddFaults(Schedule& schedule) {
   for (const auto& [kind, one_in] : {std::pair(kLateRequests, 3)}) AddFault(schedule, ++number, kind, one_in);
 }
 
+// What comes together by chance too rarely.
+void AddRareMeetings(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 0x7a4e);
+  if (dice.OneIn(25)) {
+    // A topic is created again when its members have noticed, and its offsets are forgotten: its filters may
+    // still be kept where it is assigned.
+    schedule.routed_topics = 0;
+    schedule.is_backlog = false;
+    schedule.instances = 1;
+    schedule.faults.push_back({.kind = FaultKind::kRecreate,
+                               .at = dice.Between(schedule.lasts / 2, schedule.lasts),
+                               .lasts = dice.Between(absl::Seconds(2), absl::Seconds(6)),
+                               .topic = static_cast<int>(dice.Below(schedule.topics)),
+                               .number = 2});
+  } else if (dice.OneIn(25) && schedule.stopping_topic < 0) {
+    // Routed topics of which some have no memory at first.
+    schedule.routed_topics = schedule.topics;
+    schedule.filters = static_cast<int>(dice.Between(1, schedule.topics));
+  }
+}
+
 const char* PlaceText(SnapshotPlace place) {
   return place == SnapshotPlace::kNowhere  ? "no snapshots"
          : place == SnapshotPlace::kOfEach ? "snapshots of each instance"
@@ -228,6 +249,7 @@ Schedule MakeSchedule(uint64_t seed) {
     schedule.faults.push_back(MakeFault(dice, schedule));
   }
   AddFaults(schedule);
+  AddRareMeetings(schedule);
   std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
   return schedule;
