@@ -21,12 +21,20 @@ fi
 oldest=1.27 oldest_sidecar=1.29 newest=1.37
 few=podDisruptionBudget.enabled=false
 many=dashboards.enabled=true,secrets[0].name=kafka,config.lanes=4,config.scope=topic,podLabels.team=orders
+many+=,verify.enabled=true,verify.textfileFolder=/var/lib/node_exporter
 for values in "$few" "$many"; do
   for version in $oldest $newest; do
     quietly "$helm" template orders "$chart" --kube-version "$version" --set "$values" > "$work/chart.yaml"
     "$validate" --strict --quiet --kubernetes-version "$version" "$work/chart.yaml"
   done
 done
+grep -q 'kind: CronJob' "$work/chart.yaml"
+grep -q -- '--textfile=/textfile/orders.prom' "$work/chart.yaml"
+quietly "$helm" template orders "$chart" > "$work/default.yaml"
+if grep -q CronJob "$work/default.yaml"; then
+  echo "the job is on by default" >&2
+  exit 1
+fi
 for version in $oldest_sidecar $newest; do
   "$validate" --strict --quiet --kubernetes-version "$version" "$sidecar"
 done

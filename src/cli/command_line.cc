@@ -30,7 +30,7 @@ constexpr char kVersion[] = "lethe " LETHE_VERSION;
 
 constexpr char kProgramFooter[] =
     R"(Exit codes: 0 all is well; 1 it failed at run time; 2 the command line or the
-configuration is wrong; 3 no record has the id; 130 lethe filter was interrupted
+configuration is wrong; 3 no record has the id, or the logs do not tell; 130 lethe filter was interrupted
 (lethe help exit-codes).)";
 
 constexpr char kRunFooter[] =
@@ -88,6 +88,17 @@ Exit codes: 0 all is well; 1 it failed at run time; 2 the command line is wrong;
 Example:
   lethe survey --brokers localhost:9092 --input orders
   lethe survey --brokers localhost:9092 --input orders --id json:/order/id --last 24h)";
+
+constexpr char kVerifyFooter[] =
+    R"(It reads both topics (read_committed) and judges them without a filter: lost, repeated, foreign, changed and out of
+order records, with their offsets. It needs Read, writes nothing, joins no group, and may run while lethe runs.
+
+Exit codes: 0 each event came through once; 1 the output is not as promised; 2 an error, and nothing is known; 3
+undecided: retention has deleted what tells.
+
+Example:
+  lethe verify --config lethe.yaml
+  lethe verify --config lethe.yaml --topic orders --since 2026-11-22T18:00:00Z --share 1 --format json)";
 
 constexpr char kReconcileFooter[] =
     R"(Each side reads its own topic, and the two speak over the standard input and output of --peer's command: no
@@ -447,6 +458,8 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
       commands.filter);
   add("counters", "Print the totals of a counter", kCountersFooter, CountersSettings(), commands.counters);
   add("inspect", "Describe a snapshot", kInspectFooter, InspectSettings(), commands.inspect);
+  add("verify", "Prove from the logs that each event came through once", kVerifyFooter, VerifySettings(),
+      commands.verify);
   add("reconcile", "Find and copy missing records between two topics (rsync for topics)", kReconcileFooter,
       ReconcileSettings(), commands.reconcile, CheckReconcile);
   all.push_back(AddHelp(program, columns, out));

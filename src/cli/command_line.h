@@ -16,6 +16,7 @@
 #include "src/cli/commands/plan_command.h"
 #include "src/cli/commands/reconcile_command.h"
 #include "src/cli/commands/survey_command.h"
+#include "src/cli/commands/verify_command.h"
 #include "src/cli/config/config.h"
 
 namespace lethe {
@@ -29,6 +30,7 @@ struct Commands {
   std::function<int(const InspectCommandOptions&)> inspect;
   std::function<int(const absl::StatusOr<RunConfig>&, const CheckCommandOptions&)> check;
   std::function<int(const SurveyCommandOptions&)> survey;
+  std::function<int(const VerifyCommandOptions&)> verify;
   std::function<int(const ReconcileCommandOptions&)> reconcile;
   std::function<int(const CountersCommandOptions&)> counters;
 };

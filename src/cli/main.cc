@@ -14,6 +14,7 @@
 #include "src/cli/commands/reconcile_command.h"
 #include "src/cli/commands/run_command.h"
 #include "src/cli/commands/survey_command.h"
+#include "src/cli/commands/verify_command.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/out_of_memory.h"
 #include "src/cli/terminal/terminal.h"
@@ -45,6 +46,7 @@ int main(int argc, char** argv) {
       .check = [](const auto& config,
                   const auto& options) { return lethe::RunCheck(config, options, Look(), std::cout); },
       .survey = Reporting(lethe::RunSurvey),
+      .verify = [](const auto& options) { return lethe::RunVerify(options, std::cout, std::cerr); },
       .reconcile = [](const auto& options) { return lethe::RunReconcile(options, std::cout, std::cerr); },
       .counters = Reporting(lethe::RunCounters),
   };

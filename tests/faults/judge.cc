@@ -28,6 +28,7 @@ class Kind {
   void Add(const std::string& example) {
     if (count_++ < kExamples) absl::StrAppend(&examples_, "\n      ", example);
   }
+  int64_t count() const { return static_cast<int64_t>(count_); }
   void Report(std::vector<std::string>& problems) const {
     if (count_ > 0) problems.push_back(absl::StrCat(count_, " ", name_, ", for example:", examples_));
   }
@@ -402,6 +403,11 @@ Judgement& Judgement::operator+=(const Judgement& more) {
   late_passed += more.late_passed;
   late_dropped += more.late_dropped;
   client_copies += more.client_copies;
+  lost += more.lost;
+  repeated += more.repeated;
+  foreign += more.foreign;
+  changed += more.changed;
+  reordered += more.reordered;
   return *this;
 }
 
@@ -445,6 +451,11 @@ Judgement Judge(const Evidence& evidence) {
                            &kinds.changed, &kinds.counters, &kinds.open, &kinds.uncommitted}) {
     kind->Report(judgement.problems);
   }
+  judgement.lost = kinds.lost.count();
+  judgement.repeated = kinds.repeated.count() + kinds.twice.count();
+  judgement.foreign = kinds.foreign.count();
+  judgement.changed = kinds.changed.count();
+  judgement.reordered = kinds.reordered.count();
   seen.unique = judgement.passed - seen.missing_id;
   seen.duplicate = judgement.dropped;
   seen.undeliverable = judgement.undeliverable;

@@ -100,6 +100,12 @@ struct Judgement {
   int64_t late_passed = 0;
   int64_t late_dropped = 0;
   int64_t client_copies = 0;  // records of one and the same sending, but for the first
+  // Of the problems.
+  int64_t lost = 0;
+  int64_t repeated = 0;
+  int64_t foreign = 0;
+  int64_t changed = 0;
+  int64_t reordered = 0;
 
   Judgement& operator+=(const Judgement& more);
 };

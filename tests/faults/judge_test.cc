@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tests/faults/second_judge.h"
 
 namespace lethe::test {
 namespace {
@@ -80,6 +81,7 @@ void ExpectProblems(const std::vector<std::string>& expected, const std::functio
   const std::string all = absl::StrJoin(judgement.problems, "\n");
   EXPECT_EQ(judgement.problems.size(), expected.size()) << all;
   for (const std::string& problem : expected) EXPECT_TRUE(absl::StrContains(all, problem)) << all;
+  EXPECT_EQ(absl::StrJoin(Disagreements(evidence, judgement), "\n"), "") << all;
 }
 
 // An input record, sent again so much later, with the same id.

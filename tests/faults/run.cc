@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "tests/faults/second_judge.h"
 #include "tests/support/daemon.h"
 #include "tests/support/free_port.h"
 
@@ -90,8 +91,14 @@ absl::StatusOr<Judgement> Run::Play() {
   if (status.ok()) status = Drain();
   const bool played = status.ok();
   Judgement judgement;
-  if (played) judgement = Judge(evidence_);
-  for (const Evidence& past : past_lives_) judgement += Judge(past);
+  const auto judge = [&](const Evidence& evidence) {
+    const Judgement one = Judge(evidence);
+    judgement += one;
+    const std::vector<std::string> disagreements = Disagreements(evidence, one);
+    judgement.problems.insert(judgement.problems.end(), disagreements.begin(), disagreements.end());
+  };
+  if (played) judge(evidence_);
+  for (const Evidence& past : past_lives_) judge(past);
   judgement.problems.insert(judgement.problems.begin(), problems_.begin(), problems_.end());
   for (const std::string& problem : judgement.problems) Say(problem);
   if (!played) Say(status.ToString());

@@ -40,6 +40,7 @@ Finished Demo(std::vector<std::string> args) {
 void ExpectExact(const Finished& demo) {
   EXPECT_EQ(demo.exit_code, 0) << demo.out << demo.err;
   EXPECT_TRUE(absl::StrContains(demo.out, "Nothing was lost, and no duplicate passed.")) << demo.out;
+  EXPECT_TRUE(absl::StrContains(demo.out, "lethe verify          both topics")) << demo.out;
 }
 
 TEST(DemoTest, IsExactOnTheEmbeddedBroker) {

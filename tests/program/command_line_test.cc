@@ -35,6 +35,7 @@ class CommandLineTest : public testing::Test {
     check_.reset();
     checked_.reset();
     survey_.reset();
+    verify_.reset();
     reconcile_.reset();
     counters_.reset();
     return RunCommandLine(args, commands_, out_, err_, columns_);
@@ -46,8 +47,8 @@ class CommandLineTest : public testing::Test {
     return Run(args);
   }
   bool NothingRan() const {
-    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !check_ && !survey_ && !reconcile_ &&
-           !counters_;
+    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !check_ && !survey_ && !verify_ &&
+           !reconcile_ && !counters_;
   }
 
   std::ostringstream out_, err_;
@@ -60,6 +61,7 @@ class CommandLineTest : public testing::Test {
   std::optional<absl::StatusOr<RunConfig>> checked_;
   std::optional<CheckCommandOptions> check_;
   std::optional<SurveyCommandOptions> survey_;
+  std::optional<VerifyCommandOptions> verify_;
   std::optional<ReconcileCommandOptions> reconcile_;
   std::optional<CountersCommandOptions> counters_;
   Commands commands_ = {
@@ -74,6 +76,7 @@ class CommandLineTest : public testing::Test {
         return 23;
       },
       [this](const SurveyCommandOptions& options) { return survey_ = options, 24; },
+      [this](const VerifyCommandOptions& options) { return verify_ = options, 27; },
       [this](const ReconcileCommandOptions& options) { return reconcile_ = options, 25; },
       [this](const CountersCommandOptions& options) { return counters_ = options, 26; },
   };
@@ -97,7 +100,7 @@ TEST_F(CommandLineTest, AbsentFilesAreNotListed) {
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
   for (const std::string command :
-       {"survey", "run", "filter", "demo", "plan", "inspect", "check", "reconcile", "counters"}) {
+       {"survey", "run", "filter", "demo", "plan", "inspect", "check", "verify", "reconcile", "counters"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -141,6 +144,7 @@ TEST_F(CommandLineTest, HelpWrapsBetweenWordsAtTheTerminalsWidth) {
                                                {"run", "--help"},
                                                {"filter", "--help"},
                                                {"inspect", "--help"},
+                                               {"verify", "--help"},
                                                {"reconcile", "--help"},
                                                {"help", "--help"},
                                                {"help", "exit-codes"},
@@ -287,6 +291,32 @@ TEST_F(CommandLineTest, SurveyTakesItsFlags) {
   EXPECT_EQ(survey_->properties.values, (std::vector<Property>{{"a", "b"}}));
   EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in", "--records", "all"}), 24);
   EXPECT_TRUE(survey_->all_records);
+}
+
+TEST_F(CommandLineTest, VerifyTakesAStretchAndAShare) {
+  EXPECT_EQ(Run({"verify", "--config", "lethe.yaml"}), 27);
+  EXPECT_NEAR(absl::ToDoubleHours(absl::Now() - verify_->since), 2, 0.1);
+  EXPECT_EQ(verify_->share, std::nullopt);
+  EXPECT_EQ(Run({"verify", "--config", "lethe.yaml", "--since", "3d", "--share", "0.25", "--topic", "orders",
+                 "--memory", "1GiB", "--format", "json", "--textfile", "a.prom"}),
+            27);
+  EXPECT_NEAR(absl::ToDoubleHours(absl::Now() - verify_->since), 72, 0.1);
+  EXPECT_EQ(verify_->share, 0.25);
+  EXPECT_EQ(verify_->topic, "orders");
+  EXPECT_EQ(verify_->memory_bytes, 1 << 30);
+  EXPECT_EQ(verify_->format, ReportFormat::kJson);
+  EXPECT_EQ(verify_->textfile, "a.prom");
+  Run({"verify", "--config", "lethe.yaml", "--since", "all"});
+  EXPECT_EQ(verify_->since, absl::InfinitePast());
+  Run({"verify", "--config", "lethe.yaml", "--since", "2026-11-22T18:00:00Z"});
+  EXPECT_EQ(absl::ToUnixSeconds(verify_->since), 1'795'370'400);
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--since", "soon"},
+                                                {"--share", "0"},
+                                                {"--share", "1.1"},
+                                                {"--memory", "1KiB"}}) {
+    EXPECT_EQ(Run({"verify", "--config", "lethe.yaml", wrong[0], wrong[1]}), kExitUsage) << wrong[1];
+  }
+  EXPECT_EQ(Run({"verify"}), kExitUsage);
 }
 
 TEST_F(CommandLineTest, ReconcileTakesTheFlagsOfItsSide) {

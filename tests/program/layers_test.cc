@@ -47,8 +47,8 @@ bool IsAllowed(absl::string_view file, absl::string_view name, bool in_angles) {
   if (absl::StartsWith(file, "include/")) return false;
   // What the library is made of has no records, and no JSON.
   const bool reads_records =
-      StartsWithAny(file, {"src/record/", "src/survey/", "src/pipeline/", "connectors/"});
-  if (StartsWithAny(name, {"src/record/", "src/survey/"})) return reads_records;
+      StartsWithAny(file, {"src/record/", "src/survey/", "src/verify/", "src/pipeline/", "connectors/"});
+  if (StartsWithAny(name, {"src/record/", "src/survey/", "src/verify/"})) return reads_records;
   if (absl::StartsWith(name, "src/pipeline/")) {
     return StartsWithAny(file, {"src/pipeline/", "connectors/kafka/"});
   }

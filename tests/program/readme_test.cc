@@ -178,6 +178,7 @@ TEST(Readme, TheProgramTakesTheCommandsOfThePages) {
     return take();
   };
   commands.survey = take;
+  commands.verify = take;
   commands.reconcile = take;
   setenv("KAFKA_PASSWORD", "secret", 1);
   int shown = 0;

@@ -65,7 +65,8 @@ absl::StatusOr<ClientPtr> TopicReader::MakeConsumer(absl::string_view isolation)
 
 absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions options) {
   std::unique_ptr<TopicReader> reader(new TopicReader(std::move(options)));
-  absl::StatusOr<ClientPtr> consumer = reader->MakeConsumer("read_committed");
+  absl::StatusOr<ClientPtr> consumer =
+      reader->MakeConsumer(reader->options_.sees_aborted ? "read_uncommitted" : "read_committed");
   if (!consumer.ok()) return consumer.status();
   reader->consumer_ = *std::move(consumer);
   absl::Status found = reader->FindEnds();

@@ -31,6 +31,7 @@ struct ReadOptions {
   std::optional<absl::Time> since = {};  // by the records' timestamps
   absl::string_view name = "survey";     // as which the brokers see it
   bool follow = false;                   // goes on behind the end
+  bool sees_aborted = false;             // also what read_committed hides
 };
 
 // Reads committed records only, up to the end when the bounds were found, or further (`follow`).

@@ -1,6 +1,7 @@
 #include "src/cli/commands/demo_command.h"
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "connectors/http/http_client.h"
 #include "connectors/http/http_server.h"
+#include "connectors/registry/patient_schemas.h"
 #include "src/cli/demo/adapt_demo.h"
 #include "src/cli/demo/child_process.h"
 #include "src/cli/demo/demo_events.h"
@@ -28,6 +30,8 @@
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/terminal.h"
+#include "src/cli/verify/verify_text.h"
+#include "src/cli/verify/verify_topic.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -70,6 +74,8 @@ class Demo {
   std::string ProgressNote() const;
   absl::StatusOr<DaemonFigures> Figures() const;
   bool Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Duration took) const;
+  // Whether both topics say the same.
+  absl::StatusOr<bool> Verify() const;
 
   bool embedded() const { return options_.brokers.empty(); }
   bool paced() const { return embedded() || options_.kill > 0; }
@@ -318,11 +324,33 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
                embedded() ? "at least once: the embedded broker has no transactions; make demo-kafka has them"
                           : "exactly once");
   if (kills_ > 0) absl::PrintF("  killed with SIGKILL   %d times, and started again\n", kills_);
-  const bool right = lost == 0 && twice == 0 && wrong == 0;
-  absl::PrintF("\n%s\n", right ? "Nothing was lost, and no duplicate passed."
-                               : "WRONG: this must not happen. Please report it with the lines above.");
-  if (!options_.serve) absl::PrintF("lethe demo --serve keeps the live status page up.\n");
-  return right;
+  return lost == 0 && twice == 0 && wrong == 0;
+}
+
+absl::StatusOr<bool> Demo::Verify() const {
+  DaemonOptions daemon;
+  daemon.process.brokers = site_->brokers();
+  daemon.process.group = topics_.group;
+  if (embedded()) daemon.process.delivery = Delivery::kAtLeastOnce;
+  daemon.input = topics_.input;
+  daemon.output = topics_.output;
+  const absl::StatusOr<IdSpec> id = IdSpec::Parse(options_.avro ? "avro:/id" : "json:/id");
+  if (!id.ok()) return id.status();
+  daemon.record.id = *id;
+  daemon.stage.target_fpp = kTargetFpp;
+  registry::RegistryOptions registry;
+  if (options_.avro) registry.urls = {absl::StrCat("http://127.0.0.1:", registry_->port())};
+  const auto schemas = registry::PatientSchemas::Open(registry, [](const std::string&) {});
+  const absl::StatusOr<VerifiedTopic> verified = VerifyTopic(daemon, {.schemas = schemas.get()});
+  if (!verified.ok()) return verified.status();
+  const VerifyReport& report = verified->report;
+  const bool holds = report.OutcomeFor(kTargetFpp) == VerifyReport::Outcome::kHolds;
+  absl::PrintF("  lethe verify          %s\n",
+               holds ? absl::StrFormat("both topics, without a filter: %s events, each once",
+                                       FormatCount(report.passed))
+                     : "the topics say otherwise:");
+  if (!holds) WriteVerified(*verified, TextStyle::Of(STDOUT_FILENO), std::cout);
+  return holds;
 }
 
 absl::StatusOr<bool> Demo::Run() {
@@ -348,7 +376,13 @@ absl::StatusOr<bool> Demo::Run() {
   const absl::Duration took = absl::Now() - start;
   const auto figures = Figures();
   if (!figures.ok()) return figures.status();
-  const bool right = Report(clients.truth(), *figures, took);
+  bool right = Report(clients.truth(), *figures, took);
+  const absl::StatusOr<bool> verified = Verify();
+  if (!verified.ok()) return verified.status();
+  right = right && *verified;
+  absl::PrintF("\n%s\n", right ? "Nothing was lost, and no duplicate passed."
+                               : "WRONG: this must not happen. Please report it with the lines above.");
+  if (!options_.serve) absl::PrintF("lethe demo --serve keeps the live status page up.\n");
   if (options_.serve) {
     absl::PrintF("\nThe status page stays at http://127.0.0.1:%d/ until you press Enter or Ctrl-C.\n", port_);
     site_->AwaitUser();

@@ -108,13 +108,15 @@ std::string ExitCodes() {
 1    It failed at run time: a broker, a file or a topic. The last line of
      stderr says what, and what to do. lethe demo: the output is not what it
      should be. lethe check: there are warnings. lethe reconcile: something
-     is missing on one of the sides.
+     is missing on one of the sides. lethe verify: the output is not as
+     promised.
 2    The command line or the configuration is wrong: nothing was read or
      written. The message names the flag, or the file and line. lethe check:
-     something is wrong that lethe does not run with. lethe reconcile: any
-     error.
+     something is wrong that lethe does not run with. lethe reconcile,
+     lethe verify: any error.
 3    lethe filter, lethe survey: no record has a usable id at --id, so nothing
-     was deduplicated, or found out.
+     was deduplicated, or found out. lethe verify: undecided, since the logs
+     do not have all that tells.
 130  lethe filter was interrupted (Ctrl-C): what it had read is written, and
      the summary printed.
 128 + N  Signal N killed it, as shells say it.

@@ -1,0 +1,564 @@
+#include "src/verify/verify.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "lethe/event.h"
+#include "lethe/filter.h"
+#include "src/fpp/confidence.h"
+
+namespace lethe {
+namespace {
+
+using Fate = VerifyRules::Fate;
+
+constexpr double kConfidence = 0.99;
+constexpr absl::string_view kVerdictHeader = "lethe.verdict";
+// A diverted record ends with them: verdict, reason, topic, partition and offset.
+constexpr size_t kDivertedHeaders = 5;
+// The low bits of a content are its time; 0: any time is the same.
+constexpr uint64_t kTimeBits = (uint64_t{1} << 24) - 1;
+constexpr uint64_t kNone = UINT64_MAX;
+// Runs of equal records that are longer have a cursor, so that their length does not square.
+constexpr size_t kLongRun = 64;
+// For a changed record, among those of its id.
+constexpr size_t kMostSteps = 1000;
+
+uint64_t Mix(absl::string_view bytes, uint64_t seed) { return HashId(bytes, seed).a; }
+uint64_t Mix(uint64_t number, uint64_t seed) {
+  return Mix(absl::string_view(reinterpret_cast<const char*>(&number), sizeof number), seed);
+}
+uint64_t Mix(const std::optional<absl::string_view>& bytes, uint64_t seed) {
+  return bytes ? Mix(*bytes, seed) : ~seed;
+}
+
+struct OffsetSpan {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+bool IsEarlier(const VerifyExample& x, const VerifyExample& y) {
+  return std::tie(x.time_ms, x.partition, x.offset) < std::tie(y.time_ms, y.partition, y.offset);
+}
+
+}  // namespace
+
+void VerifyReport::Add(VerifyKind kind, const VerifyExample& example) {
+  ++counts[static_cast<size_t>(kind)];
+  std::vector<VerifyExample>& kept = examples[static_cast<size_t>(kind)];
+  if (kept.size() == kExamples && !IsEarlier(example, kept.back())) return;
+  kept.insert(std::upper_bound(kept.begin(), kept.end(), example, IsEarlier), example);
+  if (kept.size() > kExamples) kept.pop_back();
+}
+
+VerifyReport& VerifyReport::operator+=(const VerifyReport& more) {
+  for (int64_t VerifyReport::*figure :
+       {&VerifyReport::input_records, &VerifyReport::output_records, &VerifyReport::passed,
+        &VerifyReport::copies, &VerifyReport::late, &VerifyReport::without_id, &VerifyReport::malformed,
+        &VerifyReport::not_yet, &VerifyReport::before_begin, &VerifyReport::written_twice,
+        &VerifyReport::lost_without_id}) {
+    this->*figure += more.*figure;
+  }
+  for (size_t kind = 0; kind < counts.size(); ++kind) {
+    for (const VerifyExample& example : more.examples[kind]) Add(static_cast<VerifyKind>(kind), example);
+    counts[kind] += more.counts[kind] - static_cast<int64_t>(more.examples[kind].size());
+  }
+  return *this;
+}
+
+int64_t VerifyReport::AllowedLosses(double fpp) const {
+  const int64_t events = passed + count(VerifyKind::kLost) - lost_without_id;
+  int64_t losses = 0;
+  while (RateInterval(losses + 1, events, kConfidence).low <= fpp && losses < events) {
+    losses += std::max<int64_t>(1, losses / 64);
+  }
+  return losses;
+}
+
+VerifyReport::Outcome VerifyReport::OutcomeFor(double fpp) const {
+  const int64_t lost = count(VerifyKind::kLost) - lost_without_id;
+  const bool is_broken = lost_without_id > 0 || (lost > 0 && lost > AllowedLosses(fpp)) ||
+                         count(VerifyKind::kRepeated) > 0 || count(VerifyKind::kForeign) > 0 ||
+                         count(VerifyKind::kChanged) > 0 || count(VerifyKind::kOutOfOrder) > 0;
+  if (is_broken) return Outcome::kBroken;
+  const bool is_judged = passed + copies + without_id + malformed > 0 || not_yet == 0;
+  return count(VerifyKind::kUndecided) > 0 || !is_judged ? Outcome::kUndecided : Outcome::kHolds;
+}
+
+Verifier::Verifier(const VerifyRules& rules, const std::vector<VerifiedInput>& inputs,
+                   int32_t output_partitions, SchemaSource* schemas, uint64_t seed, HashRange range,
+                   int64_t expected)
+    : rules_(rules),
+      seed_(seed),
+      range_(range),
+      window_ms_(absl::ToInt64Milliseconds(rules.window)),
+      edge_ms_(absl::ToInt64Milliseconds(rules.horizon / 4)),
+      reader_({.id = rules.id, .schemas = schemas}),
+      clocks_(inputs.size(), StreamTime::For(rules.horizon)),
+      first_times_ms_(inputs.size(), kNoStreamTime),
+      outputs_(static_cast<size_t>(output_partitions)) {
+  size_t partitions = outputs_.size();
+  for (const VerifiedInput& input : inputs) {
+    partitions = std::max(partitions, static_cast<size_t>(input.partition) + 1);
+  }
+  same_partition_.resize(partitions);
+  for (const VerifiedInput& input : inputs) {
+    const auto number = static_cast<int32_t>(numbers_.size());
+    numbers_[{input.topic, input.partition}] = number;
+    same_partition_[static_cast<size_t>(input.partition)].push_back(number);
+    begins_.push_back(input.origin > input.read_from ? std::optional(input.origin) : std::nullopt);
+  }
+  inputs_.reserve(static_cast<size_t>(expected));
+}
+
+uint64_t Verifier::ContentOf(const SurveyRecord& record, bool is_output, bool& is_tagged) const {
+  uint64_t content = Mix(record.record.value, Mix(record.record.key, seed_));
+  size_t headers = record.headers.size();
+  const bool names_source = is_output && !rules_.source_header.empty() && headers > 0 &&
+                            record.headers[headers - 1].first == rules_.source_header;
+  if (names_source) --headers;
+  for (const auto& [name, value] : record.headers.first(headers)) {
+    if (rules_.copies == Fate::kTagged && name == kVerdictHeader) {
+      is_tagged = is_output;
+      continue;
+    }
+    content = Mix(value, Mix(name, content));
+  }
+  // librdkafka writes a record of 1970, or without a time, with the present time.
+  const bool any_time = rules_.ignores_time || record.time_ms <= 0;
+  const uint64_t time = any_time ? 0 : Mix(static_cast<uint64_t>(record.time_ms), seed_) % kTimeBits + 1;
+  return (content & ~kTimeBits) | time;
+}
+
+// `partition`: that of the output, which has the number of the input's.
+Verifier::Identity Verifier::IdentityOf(const SurveyRecord& record, int32_t partition, bool is_output) {
+  Identity identity;
+  identity.content = ContentOf(record, is_output, identity.is_tagged);
+  const RecordFields& fields = reader_.Read(record.record);
+  const uint64_t seed = rules_.topic_scope ? seed_ : Mix(static_cast<uint64_t>(partition), seed_);
+  if (fields.id_state == RecordFields::State::kPresent) {
+    identity.id = Mix(fields.id, seed);
+    return identity;
+  }
+  identity.state = kWithoutId;
+  if (fields.id_state == RecordFields::State::kMalformed) identity.state |= kMalformed;
+  // It is recognized by what is in it.
+  identity.id = Mix(identity.content & ~kTimeBits, ~seed);
+  return identity;
+}
+
+void Verifier::AddInput(int32_t partition, const SurveyRecord& record) {
+  const auto at = static_cast<size_t>(partition);
+  const bool has_time = record.time_ms >= 0 && absl::FromUnixMillis(record.time_ms) <= rules_.latest;
+  const int64_t own_ms = has_time ? record.time_ms : kNoStreamTime;
+  if (std::optional<int64_t>& begin = begins_[at]; begin && record.offset >= *begin) {
+    // The group's clock began there, too.
+    clocks_[at] = StreamTime::For(rules_.horizon);
+    first_times_ms_[at] = kNoStreamTime;
+    begin.reset();
+  }
+  const bool has_moved = clocks_[at].now_ms() != kNoStreamTime;
+  int64_t time_ms = clocks_[at].Observe(own_ms);
+  int64_t& first_ms = first_times_ms_[at];
+  if (!has_moved && time_ms != kNoStreamTime) first_ms = time_ms;
+  if (first_ms == kNoStreamTime) first_ms = own_ms;
+  // Records of many partitions are judged by one clock, which waits for no partition with few records.
+  if (rules_.topic_scope && own_ms > time_ms &&
+      (time_ms == kNoStreamTime || own_ms - time_ms <= absl::ToInt64Milliseconds(rules_.horizon))) {
+    time_ms = own_ms;
+  }
+  const Identity identity = IdentityOf(record, record.partition, /*is_output=*/false);
+  if (!IsInRange(identity.id)) return;
+  const auto bytes = [](const auto& part) { return part ? static_cast<int64_t>(part->size()) : 0; };
+  const bool too_large = bytes(record.record.key) + bytes(record.record.value) > rules_.max_output_bytes;
+  const uint64_t state = identity.state | (too_large ? uint64_t{kUndeliverable} : 0);
+  inputs_.push_back(Input::At(identity.id, partition, identity.content, record.offset, time_ms, state));
+}
+
+void Verifier::AddOutput(const SurveyRecord& record) {
+  const Identity identity = IdentityOf(record, record.partition, /*is_output=*/true);
+  if (!IsInRange(identity.id)) return;
+  outputs_[static_cast<size_t>(record.partition)].push_back(
+      {identity.id, identity.content, record.time_ms, record.offset * 2 + (identity.is_tagged ? 1 : 0)});
+}
+
+void Verifier::AddDiverted(const SurveyRecord& record) {
+  // The last headers of a name are lethe's.
+  std::map<absl::string_view, absl::string_view> last;
+  for (const auto& [name, value] : record.headers) last[name] = value.value_or("");
+  int32_t partition = 0;
+  int64_t offset = 0;
+  const absl::string_view verdict = last[kVerdictHeader];
+  const bool is_placed = record.headers.size() >= kDivertedHeaders &&
+                         absl::SimpleAtoi(last["lethe.partition"], &partition) &&
+                         absl::SimpleAtoi(last["lethe.offset"], &offset);
+  // An uncountable record is in the output, too.
+  if (!is_placed || verdict == "uncountable") return;
+  const auto number = numbers_.find({std::string(last["lethe.topic"]), partition});
+  if (number == numbers_.end()) return;
+  SurveyRecord original = record;
+  original.headers = record.headers.first(record.headers.size() - kDivertedHeaders);
+  const Identity identity = IdentityOf(original, partition, /*is_output=*/true);
+  if (!IsInRange(identity.id)) return;
+  diverted_.push_back({identity.id, number->second, offset, verdict == "undeliverable"});
+}
+
+VerifyReport Verifier::Judge(const VerifyBounds& bounds) {
+  bounds_ = bounds;
+  for (Input& input : inputs_) {
+    // What came before stream time moved is as old as its first value.
+    if (input.time_ms == kNoStreamTime)
+      input.time_ms = std::max(first_times_ms_[input.partition], int64_t{0});
+  }
+  SortInputs();
+  known_.assign(bounds.inputs.size(), {});
+  for (size_t i = 0; i < known_.size(); ++i) {
+    const VerifiedInput& input = bounds.inputs[i];
+    if (input.read_from == 0 || input.origin >= input.read_from) continue;
+    Known& known = known_[i];
+    known.since_ms = input.known_since_ms;
+    known.is_cut = input.known_since_ms == INT64_MAX;
+    if (known.is_cut && first_times_ms_[i] != kNoStreamTime) known.since_ms = first_times_ms_[i];
+  }
+  for (const Input& input : inputs_) {
+    if (static_cast<int64_t>(input.offset) >= bounds.inputs[input.partition].known_from) continue;
+    Known& known = known_[input.partition];
+    known.is_cut = true;
+    known.since_ms = std::max(known.since_ms, input.time_ms);
+  }
+  // Of a partition without records nothing is said.
+  for (const Known& known : known_) {
+    if (known.since_ms != INT64_MAX) since_ms_ = std::max(since_ms_, known.since_ms);
+  }
+  for (size_t partition = 0; partition < outputs_.size(); ++partition) Match(static_cast<int32_t>(partition));
+  MarkDiverted();
+  GuessCommitted();
+  for (size_t begin = 0; begin < inputs_.size();) {
+    size_t end = begin + 1;
+    while (end < inputs_.size() && inputs_[end].id == inputs_[begin].id) ++end;
+    if ((inputs_[begin].state & kWithoutId) == 0) {
+      JudgeById({begin, end});
+    } else {
+      for (size_t i = begin; i < end; ++i) JudgeWithoutId(inputs_[i]);
+    }
+    begin = end;
+  }
+  AddRepeated();
+  return std::move(report_);
+}
+
+void Verifier::SortInputs() {
+  std::sort(inputs_.begin(), inputs_.end(), [](const Input& x, const Input& y) { return x.Key() < y.Key(); });
+  // Hashes are even, so a bucket has four records or so.
+  const uint64_t width = range_.last - range_.first;
+  while ((width >> bucket_shift_) > inputs_.size() / 4) ++bucket_shift_;
+  buckets_.assign((width >> bucket_shift_) + 2, 0);
+  for (const Input& input : inputs_) ++buckets_[((input.id - range_.first) >> bucket_shift_) + 1];
+  for (size_t i = 1; i < buckets_.size(); ++i) buckets_[i] += buckets_[i - 1];
+}
+
+// The records of an id in a partition that `first` and `last`, contents, enclose.
+Verifier::Run Verifier::FindRun(uint64_t id, int32_t partition, uint64_t first, uint64_t last) const {
+  const size_t bucket = (id - range_.first) >> bucket_shift_;
+  const auto from = inputs_.begin() + buckets_[bucket];
+  const auto to = inputs_.begin() + buckets_[bucket + 1];
+  const Input low = Input::At(id, partition, first, 0);
+  const Input high = Input::At(id, partition, last, INT64_MAX);
+  const auto by_key = [](const Input& x, const Input& y) { return x.Key() < y.Key(); };
+  const auto begin = std::lower_bound(from, to, low, by_key);
+  const auto end = std::upper_bound(begin, to, high, by_key);
+  return {static_cast<size_t>(begin - inputs_.begin()), static_cast<size_t>(end - inputs_.begin())};
+}
+
+void Verifier::Match(int32_t partition) {
+  const VerifiedOutput& bounds = bounds_.outputs[static_cast<size_t>(partition)];
+  int64_t next = 0;
+  size_t first = kNone;
+  for (Output& output : outputs_[static_cast<size_t>(partition)]) {
+    const bool is_judged = output.offset() >= bounds.judged_from;
+    report_.output_records += is_judged ? 1 : 0;
+    const size_t found = MatchOne(output, partition, next, first == kNone, is_judged);
+    output.content = found;
+    if (found == kNone) continue;
+    if (first == kNone && output.offset() >= bounds.known_from) first = found;
+    next = std::max(next, static_cast<int64_t>(inputs_[found].offset) + 1);
+  }
+  if (bounds.read_from == 0 && bounds.known_from == 0) return;
+  // What was written of the records before the first one that was found is out of sight.
+  for (const int32_t number : same_partition_[static_cast<size_t>(partition)]) {
+    Known& known = known_[static_cast<size_t>(number)];
+    const bool is_found = first != kNone;
+    known.unseen_before = is_found ? static_cast<int64_t>(inputs_[first].offset) : INT64_MAX;
+    if (!bounds.is_cut) {
+      known.unseen_before =
+          std::min(known.unseen_before, bounds_.inputs[static_cast<size_t>(number)].judged_from);
+    } else if (rules_.topic_scope) {
+      // Order is kept for each id alone.
+      known.unseen_until_ms = is_found ? inputs_[first].time_ms + edge_ms_ : INT64_MAX;
+    }
+  }
+}
+
+// The input's record that the output's is, and reports it if it is none, or out of order. `next`: the offset
+// behind the last record that was found.
+size_t Verifier::MatchOne(const Output& output, int32_t partition, int64_t next, bool is_first,
+                          bool is_judged) {
+  const auto report = [&](VerifyKind kind, size_t input) {
+    if (!is_judged) return;
+    std::optional<int64_t> input_offset;
+    if (input != kNone) input_offset = static_cast<int64_t>(inputs_[input].offset);
+    report_.Add(kind, {/*is_input=*/false, partition, output.offset(), output.time_ms, input_offset});
+  };
+  const std::vector<int32_t>& numbers = same_partition_[static_cast<size_t>(partition)];
+  // Its input may have been deleted, or not been read: then another record of its id is not it.
+  const bool is_edge = std::any_of(numbers.begin(), numbers.end(), [&](int32_t number) {
+    const Known& known = known_[static_cast<size_t>(number)];
+    return known.since_ms != INT64_MIN &&
+           ((known.is_cut && is_first) || output.time_ms - edge_ms_ <= known.since_ms);
+  });
+  const auto found = [&](size_t input) {
+    inputs_[input].Set(output.is_tagged() ? kMarked : kWritten);
+    return input;
+  };
+  size_t any = kNone;
+  size_t twin = kNone;
+  size_t changed = kNone;
+  for (const int32_t number : numbers) {
+    const Run all = FindRun(output.id, number, 0, UINT64_MAX);
+    if (all.begin == all.end) continue;
+    any = all.begin;
+    for (const uint64_t content : {output.content, output.content & ~kTimeBits}) {
+      const bool any_time = (output.content & kTimeBits) == 0;
+      const Run equal = FindRun(output.id, number, content, any_time ? content | kTimeBits : content);
+      if (equal.begin == equal.end) continue;
+      twin = equal.begin;
+      const size_t chosen = Choose(equal, next);
+      if (chosen == kNone) continue;
+      const bool is_behind = static_cast<int64_t>(inputs_[chosen].offset) < next;
+      if (is_behind && !rules_.topic_scope) {
+        report(is_edge ? VerifyKind::kUndecided : VerifyKind::kOutOfOrder, chosen);
+      }
+      return found(chosen);
+    }
+    const size_t end = std::min(all.end, all.begin + kMostSteps);
+    for (size_t at = all.begin; at < end; ++at) {
+      const Input& input = inputs_[at];
+      if (input.is_used() || static_cast<int64_t>(input.offset) < next) continue;
+      if (changed == kNone || input.offset < inputs_[changed].offset) changed = at;
+    }
+  }
+  if (is_edge) {
+    report(VerifyKind::kUndecided, kNone);
+    return kNone;
+  }
+  if (twin != kNone) {
+    report_.written_twice += is_judged ? 1 : 0;
+    report(VerifyKind::kRepeated, twin);
+    return kNone;
+  }
+  if (any == kNone) {
+    report(VerifyKind::kForeign, kNone);
+    return kNone;
+  }
+  report(VerifyKind::kChanged, changed == kNone ? any : changed);
+  return changed == kNone ? kNone : found(changed);
+}
+
+// Of equal records, which are by offset: the first that is not used and may pass, in the order of the log
+// where there is one.
+size_t Verifier::Choose(const Run& equal, int64_t next) {
+  const auto at = [&](size_t i) { return inputs_.begin() + static_cast<std::ptrdiff_t>(i); };
+  const auto index = [&](auto place) { return static_cast<size_t>(place - inputs_.begin()); };
+  const bool is_long = equal.end - equal.begin > kLongRun;
+  size_t unused = is_long ? std::max(cursors_[equal.begin], equal.begin) : equal.begin;
+  while (unused < equal.end && inputs_[unused].is_used()) ++unused;
+  if (is_long) cursors_[equal.begin] = unused;
+  if (unused == equal.end) return kNone;
+  if (rules_.topic_scope) return unused;
+  size_t chosen = index(std::partition_point(at(unused), at(equal.end), [&](const Input& input) {
+    return static_cast<int64_t>(input.offset) < next;
+  }));
+  size_t last = chosen;
+  while (last > equal.begin && !inputs_[last - 1].is_used()) --last;
+  if (last > equal.begin && (inputs_[equal.begin].state & kWithoutId) == 0) {
+    const int64_t until_ms = inputs_[last - 1].time_ms + absl::ToInt64Milliseconds(rules_.horizon);
+    const size_t may_pass = index(std::partition_point(
+        at(chosen), at(equal.end), [&](const Input& input) { return input.time_ms <= until_ms; }));
+    if (may_pass < equal.end) chosen = may_pass;
+  }
+  while (chosen < equal.end && inputs_[chosen].is_used()) ++chosen;
+  return chosen < equal.end ? chosen : unused;
+}
+
+void Verifier::MarkDiverted() {
+  for (const Diverted& diverted : diverted_) {
+    const Run run = FindRun(diverted.id, diverted.partition, 0, UINT64_MAX);
+    for (size_t at = run.begin; at < run.end; ++at) {
+      if (static_cast<int64_t>(inputs_[at].offset) != diverted.offset) continue;
+      inputs_[at].Set(diverted.is_undeliverable ? kUndeliverable : kMarked);
+    }
+  }
+}
+
+// Where the group does not say how far it is, the output does.
+void Verifier::GuessCommitted() {
+  std::vector<std::optional<OffsetSpan>> written(bounds_.inputs.size());
+  for (const Input& input : inputs_) {
+    if (!input.is_used()) continue;
+    const auto offset = static_cast<int64_t>(input.offset);
+    std::optional<OffsetSpan>& span = written[input.partition];
+    if (!span) span = {offset, offset};
+    span = {std::min(span->first, offset), std::max(span->last, offset)};
+  }
+  for (size_t i = 0; i < written.size(); ++i) {
+    VerifiedInput& input = bounds_.inputs[i];
+    if (input.committed != VerifiedInput::kNotKnown) continue;
+    input.committed = written[i] ? written[i]->last : 0;
+    input.origin = written[i] ? written[i]->first : 0;
+  }
+}
+
+VerifyExample Verifier::PlaceOf(const Input& input) {
+  return {/*is_input=*/true, static_cast<int32_t>(input.partition), static_cast<int64_t>(input.offset),
+          input.time_ms};
+}
+
+// Whether it is known what became of a record that is neither in the output nor diverted. Counts it if not.
+bool Verifier::IsKnown(const Input& input, bool is_judged) {
+  const VerifiedInput& bounds = bounds_.inputs[input.partition];
+  const auto offset = static_cast<int64_t>(input.offset);
+  if (offset < bounds.origin) {
+    report_.before_begin += is_judged ? 1 : 0;
+    return false;
+  }
+  if (offset >= bounds.committed || input.time_ms >= bounds_.judged_until_ms) {
+    report_.not_yet += is_judged ? 1 : 0;
+    return false;
+  }
+  return true;
+}
+
+bool Verifier::IsOutOfSight(const Input& input) const {
+  const Known& known = known_[input.partition];
+  return static_cast<int64_t>(input.offset) < known.unseen_before || input.time_ms <= known.unseen_until_ms;
+}
+
+bool Verifier::IsUndeliverable(const Input& input) const {
+  const std::vector<int64_t>& noted = bounds_.inputs[input.partition].undeliverable;
+  return (input.state & kUndeliverable) != 0 ||
+         std::binary_search(noted.begin(), noted.end(), static_cast<int64_t>(input.offset));
+}
+
+void Verifier::JudgeWithoutId(const Input& input) {
+  const bool is_judged = IsJudged(input);
+  if (!input.is_used() && !IsKnown(input, is_judged)) return;
+  if (!is_judged) return;
+  ++report_.input_records;
+  const bool is_malformed = (input.state & kMalformed) != 0;
+  ++(is_malformed ? report_.malformed : report_.without_id);
+  const Fate fate = is_malformed ? rules_.malformed : rules_.without_id;
+  if (input.is_used() || fate == Fate::kDropped) return;
+  if (IsUndeliverable(input)) return report_.Add(VerifyKind::kUndeliverable, PlaceOf(input));
+  if (IsOutOfSight(input)) return report_.Add(VerifyKind::kUndecided, PlaceOf(input));
+  ++report_.lost_without_id;
+  report_.Add(VerifyKind::kLost, PlaceOf(input));
+}
+
+void Verifier::JudgeById(const Run& group) {
+  order_.clear();
+  for (size_t i = group.begin; i < group.end; ++i) order_.push_back(&inputs_[i]);
+  std::sort(order_.begin(), order_.end(), [](const Input* x, const Input* y) {
+    return std::tuple(x->time_ms, x->partition, x->offset) < std::tuple(y->time_ms, y->partition, y->offset);
+  });
+  passes_ms_.clear();
+  for (const Input* input : order_) {
+    if ((input->state & kWritten) != 0) passes_ms_.push_back(input->time_ms);
+  }
+  const int64_t horizon_ms = absl::ToInt64Milliseconds(rules_.horizon);
+  History history;
+  for (Input* input : order_) {
+    const bool is_judged = IsJudged(*input);
+    if (!input->is_used() && !IsKnown(*input, is_judged)) continue;
+    report_.input_records += is_judged ? 1 : 0;
+    const int64_t time_ms = input->time_ms;
+    const std::optional<int64_t> basis_ms = rules_.renew ? history.seen_ms : history.passed_ms;
+    bool passed = (input->state & kWritten) != 0;
+    if (passed) {
+      report_.passed += is_judged ? 1 : 0;
+      if (basis_ms && time_ms - *basis_ms <= horizon_ms) {
+        // Before its clock moves, a record of an unknown past may be older than it says.
+        const bool is_dated = *basis_ms > known_[input->partition].since_ms;
+        if (is_dated) input->Set(kRepeated);
+        if (!is_dated && is_judged) report_.Add(VerifyKind::kUndecided, PlaceOf(*input));
+      }
+    } else if ((input->state & kMarked) == 0 && IsOutOfSight(*input)) {
+      if (is_judged) report_.Add(VerifyKind::kUndecided, PlaceOf(*input));
+      passed = true;
+    } else if (!JudgeCopy(*input, history, is_judged)) {
+      continue;
+    }
+    if (!history.seen_ms || time_ms - *history.seen_ms > window_ms_) history.begun_ms = time_ms;
+    history.seen_ms = time_ms;
+    if (passed) history.passed_ms = time_ms;
+  }
+}
+
+// A record that has not passed. False: nor is it remembered.
+bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_judged) {
+  const Known& known = known_[input.partition];
+  const int64_t since_ms = rules_.topic_scope ? since_ms_ : known.since_ms;
+  const auto is_near = [&](const std::optional<int64_t>& before_ms) {
+    return before_ms && input.time_ms - *before_ms <= window_ms_;
+  };
+  bool is_copy = is_near(history.passed_ms);
+  bool is_late = false;
+  bool is_decided = true;
+  if (!is_copy && rules_.topic_scope) {
+    // The one that passed may be dated later, in another partition.
+    const auto later = std::lower_bound(passes_ms_.begin(), passes_ms_.end(), input.time_ms);
+    is_copy = later != passes_ms_.end() && *later - input.time_ms <= window_ms_;
+    is_late = !is_copy && history.passed_ms;
+  }
+  if (!is_copy && !is_late) {
+    if (is_near(history.seen_ms)) {
+      // A restart that read no further back remembers a copy like a first.
+      is_late = history.passed_ms || history.begun_ms - window_ms_ < since_ms;
+    } else {
+      is_decided = input.time_ms - window_ms_ >= since_ms;
+    }
+  }
+  const bool is_missing = rules_.copies != Fate::kDropped && (input.state & kMarked) == 0;
+  if ((is_copy || is_late) && !is_missing) {
+    report_.copies += is_judged ? 1 : 0;
+    report_.late += is_judged && is_late ? 1 : 0;
+    return true;
+  }
+  if (IsUndeliverable(input)) {
+    if (is_judged) report_.Add(VerifyKind::kUndeliverable, PlaceOf(input));
+    return false;
+  }
+  if (is_judged) report_.Add(is_decided ? VerifyKind::kLost : VerifyKind::kUndecided, PlaceOf(input));
+  return true;
+}
+
+bool Verifier::IsJudged(const Input& input) const {
+  return static_cast<int64_t>(input.offset) >= bounds_.inputs[input.partition].judged_from;
+}
+
+// At their places in the output.
+void Verifier::AddRepeated() {
+  for (size_t partition = 0; partition < outputs_.size(); ++partition) {
+    for (const Output& output : outputs_[partition]) {
+      if (output.content == kNone) continue;
+      const Input& input = inputs_[output.content];
+      if ((input.state & kRepeated) == 0 || !IsJudged(input)) continue;
+      report_.Add(VerifyKind::kRepeated,
+                  {/*is_input=*/false, static_cast<int32_t>(partition), output.offset(), input.time_ms,
+                   static_cast<int64_t>(input.offset)});
+    }
+  }
+}
+
+}  // namespace lethe
