@@ -32,6 +32,7 @@ void Log::Truncate(int64_t end) {
   std::deque<Entry> kept(entries_.begin(), entries_.begin() + (end - begin_));
   truncated_.push_back(std::exchange(entries_, std::move(kept)));
   start_ = std::min(start_, end);
+  truncations_.push_back(end);
   std::erase_if(open_, [&](const auto& each) { return each.second >= end; });
 }
 
@@ -100,10 +101,26 @@ void Broker::Begin(Producer& producer) {
   producer.group = nullptr;
   world_.After(producer.timeout, [this, &producer, transaction = producer.transaction] {
     if (producer.state != Producer::State::kOngoing || producer.transaction != transaction) return;
-    world_.Say("the coordinator aborts transaction ", transaction, ", which has timed out");
-    ++producer.epoch;
-    Decide(producer, /*commits=*/false);
+    TimeOut(producer);
   });
+}
+
+void Broker::TimeOut(Producer& producer) {
+  world_.Say("the coordinator aborts transaction ", producer.transaction, ", which has timed out");
+  ++producer.epoch;
+  Decide(producer, /*commits=*/false);
+}
+
+void Broker::TimeOutTransactions() {
+  for (auto& [id, producer] : producers_) {
+    if (producer.state == Producer::State::kOngoing) TimeOut(producer);
+  }
+}
+
+int64_t Broker::SumOfEpochs() const {
+  int64_t sum = 0;
+  for (const auto& [id, producer] : producers_) sum += producer.epoch;
+  return sum;
 }
 
 Answer Broker::IsCurrent(const Producer& producer, int epoch) const {

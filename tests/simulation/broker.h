@@ -60,6 +60,9 @@ class Log {
   void Damage(int64_t offset, std::string value) {
     entries_[static_cast<size_t>(offset - begin_)].record.value = std::move(value);
   }
+  // Where each truncation has ended it: a client sees by the epoch of the partition's leader that what it has
+  // read is not there any more (KIP-320).
+  const std::vector<int64_t>& truncations() const { return truncations_; }
   // When something was appended.
   std::function<void()> on_change;
 
@@ -68,6 +71,7 @@ class Log {
   int64_t start_ = 0;
   std::deque<Entry> entries_;
   std::deque<std::deque<Entry>> truncated_;
+  std::vector<int64_t> truncations_;
   std::map<int64_t, int64_t> open_;  // transactions, and the first offset of each
 };
 
@@ -128,6 +132,8 @@ class Broker {
   // No broker answers for so long.
   void GoAway(absl::Duration duration);
   bool is_away() const { return world_.now() < away_until_; }
+  // The brokers' clocks jump ahead: each open transaction has timed out.
+  void TimeOutTransactions();
   // Markers take long, from now on, or not.
   void SetMarkersSlow(bool slow) { markers_are_slow_ = slow; }
 
@@ -165,6 +171,8 @@ class Broker {
   std::vector<Record> Committed(const std::string& name) const;
   std::vector<Record> CommittedIn(const Topic& topic) const;
   int64_t transactions_of(const std::string& id) const { return producers_.at(id).transactions; }
+  // Of all producers, as a measure of how often they fence each other.
+  int64_t SumOfEpochs() const;
 
  private:
   enum class Outcome { kOpen, kCommitted, kAborted };
@@ -180,6 +188,7 @@ class Broker {
     int64_t transactions = 0;
   };
   void Begin(Producer& producer);
+  void TimeOut(Producer& producer);
   void Decide(Producer& producer, bool commits);
   void Marked(Producer& producer);
 

@@ -8,6 +8,12 @@
 
 namespace lethe::simulation {
 
+namespace {
+
+constexpr size_t kMostFormer = 16;
+
+}  // namespace
+
 Group::Group(World& world, GroupOptions options,
              std::function<int32_t(const std::string& topic)> count_partitions)
     : world_(world), options_(options), count_partitions_(std::move(count_partitions)) {
@@ -237,7 +243,14 @@ void Group::EndPending(int64_t transaction, bool commits) {
   const auto pending = pending_.extract(transaction);
   if (pending.empty() || !commits) return;
   for (const auto& [topic, position] : pending.mapped()) {
-    committed_[topic][position.partition.partition] = {position.offset, position.metadata};
+    const int32_t partition = position.partition.partition;
+    CommittedOffset& committed = committed_[topic][partition];
+    if (options_.keeps_former && committed.offset >= 0) {
+      std::deque<CommittedOffset>& former = former_[topic][partition];
+      former.push_back(std::move(committed));
+      if (former.size() > kMostFormer) former.pop_front();
+    }
+    committed = {position.offset, position.metadata};
     world_.Say(options_.name, ": ", topic, "-", position.partition.partition, " is committed at ",
                position.offset, " (", position.metadata, ")");
   }
@@ -264,8 +277,17 @@ const CommittedOffset& Group::CommittedNow(const std::string& topic, int32_t par
   return found == of_topic->second.end() ? none : found->second;
 }
 
+std::vector<CommittedOffset> Group::Former(const std::string& topic, int32_t partition) const {
+  const auto of_topic = former_.find(topic);
+  if (of_topic == former_.end()) return {};
+  const auto found = of_topic->second.find(partition);
+  if (found == of_topic->second.end()) return {};
+  return {found->second.begin(), found->second.end()};
+}
+
 void Group::Forget(const std::string& topic) {
   committed_.erase(topic);
+  former_.erase(topic);
   for (auto& [transaction, positions] : pending_) {
     std::erase_if(positions, [&](const auto& each) { return each.first == topic; });
   }

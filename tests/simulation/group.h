@@ -32,6 +32,7 @@ using GroupPartitions = std::set<GroupPartition>;
 struct GroupOptions {
   std::string name = "group";  // in what is told
   Network* network = nullptr;
+  bool keeps_former = false;  // commits, for who sets the group back
   bool is_cooperative = false;
   absl::Duration session_timeout;
   absl::Duration heartbeat;
@@ -82,6 +83,8 @@ class Group {
   void Set(const std::string& topic, int32_t partition, CommittedOffset committed) {
     committed_[topic][partition] = std::move(committed);
   }
+  // What was committed before, the oldest first.
+  std::vector<CommittedOffset> Former(const std::string& topic, int32_t partition) const;
   // What is committed of a topic that is deleted goes with it; also an operator may do this.
   void Forget(const std::string& topic);
   // What is committed now.
@@ -123,6 +126,7 @@ class Group {
   std::map<std::string, int32_t> partitions_;  // of topics, at the last assignment
   int next_member_ = 1;
   std::map<std::string, std::map<int32_t, CommittedOffset>> committed_;
+  std::map<std::string, std::map<int32_t, std::deque<CommittedOffset>>> former_;  // the latest of them
   std::map<int64_t, std::vector<std::pair<std::string, Position>>> pending_;
 };
 

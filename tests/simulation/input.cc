@@ -69,6 +69,7 @@ int64_t Input::Date() {
   Dice& dice = world_.dice();
   if (dice.Below(100) < schedule_.wild_of_hundred) return kWildTimes[dice.Below(3)];
   const int64_t time = times_ms_.back();
+  if (world_.now() < fast_until_) return absl::ToUnixMillis(kBegin + world_.now() + ahead_);
   if (world_.now() >= bad_until_) return time;
   constexpr int64_t kTenYears = int64_t{10} * 365 * 86'400'000;
   switch (bad_clock_ % 4) {
@@ -132,6 +133,11 @@ void Input::SendInTransaction(absl::Duration open, bool commits) {
     for (Log* log : logs) broker_.EndTransaction(transaction, commits, *log);
     --open_transactions_;
   });
+}
+
+void Input::SendAnywhere() {
+  const std::string& topic = ChooseTopic();
+  Append(topic, Next(topic), /*transaction=*/-1);
 }
 
 void Input::SendTo(int32_t partition) {

@@ -2,6 +2,7 @@
 #ifndef LETHE_TESTS_SIMULATION_INPUT_H_
 #define LETHE_TESTS_SIMULATION_INPUT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,10 +33,16 @@ class Input {
   void SendInTransaction(absl::Duration open, bool commits);
   // One more.
   void SendTo(int32_t partition);
+  void SendAnywhere();
   // A batch of so many offsets.
   void SendUnreadable(int64_t offsets);
   int open_transactions() const { return open_transactions_; }
-  bool had_bad_clock() const { return bad_until_ > absl::ZeroDuration(); }
+  // Until then records are dated ahead of the brokers' clocks by so much.
+  void SetFastClock(absl::Duration ahead, absl::Duration until) {
+    ahead_ = ahead;
+    fast_until_ = until;
+  }
+  bool had_bad_clock() const { return std::max(bad_until_, fast_until_) > absl::ZeroDuration(); }
   // Until then records are dated wrongly.
   void SetBadClock(int64_t kind, absl::Duration until) {
     bad_clock_ = kind;
@@ -63,6 +70,8 @@ class Input {
   int64_t events_ = 0;
   int64_t bad_clock_ = 0;
   absl::Duration bad_until_;
+  absl::Duration ahead_;
+  absl::Duration fast_until_;
   int open_transactions_ = 0;
 };
 

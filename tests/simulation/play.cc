@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,10 @@ constexpr int kRoundsOfGroup = 4;  // a rebalance may take three session timeout
 // Topics that are in no trouble, while another is.
 constexpr absl::Duration kPatienceBesideTrouble = absl::Minutes(3);
 constexpr int kStepsBetweenLooks = 32;
+// By so much more, or less, than what is believed records are dated ahead: more than clocks differ.
+constexpr absl::Duration kNearly = absl::Minutes(35);
+// Two processes of one name, one of which rests, fence each other seldom.
+constexpr int64_t kFewFences = 4;
 
 // What the processes log belongs to the story.
 class LogOfProcesses final : public spdlog::sinks::base_sink<std::mutex> {
@@ -51,6 +56,7 @@ class Game {
         broker_(world_, schedule.seed),
         group_(world_,
                {.network = &broker_.network(),
+                .keeps_former = schedule.epilogue == Epilogue::kSetBack,
                 .is_cooperative = schedule.is_cooperative,
                 .session_timeout = schedule.session_timeout,
                 .heartbeat = schedule.session_timeout / 5,
@@ -71,11 +77,14 @@ class Game {
  private:
   struct Instance {
     std::unique_ptr<Process> process;
+    std::unique_ptr<Process> twin;  // a second one of its name
     bool is_wanted = false;
+    bool is_killed = false;
     absl::Duration cut_until;
   };
 
   void Start(size_t i);
+  std::unique_ptr<Process> MakeProcess(size_t i, std::function<void()> on_end);
   void Ended(size_t i, const Process* process);
   // A crash; it comes back after `delay` if it is wanted then.
   void Kill(size_t i, absl::Duration delay);
@@ -98,7 +107,24 @@ class Game {
   void RunFor(absl::Duration duration);
   void End();
   void Judge();
-  void Truncate();
+  // In which all that is on its way comes in.
+  absl::Duration TimeToSettle() const { return schedule_.transaction_timeout + absl::Seconds(5); }
+  void PlayEpilogue();
+  // The processes that run stand still for so long that the group removes them, and go on then; where none
+  // runs, one is started after it.
+  void StandStill(const std::function<void()>& meanwhile);
+  // A log loses the end of what was judged, and grows again: nothing of it may be judged, and the other
+  // topics go on.
+  void CutLog();
+  // All that is behind the new offsets is judged as if the group had just come there.
+  void SetOffsets();
+  // The topic stops, and says so; the others go on.
+  void CommitForeign();
+  // From now on it is not waited for, nor judged.
+  std::unique_ptr<TopicInPlay> SetApart(const TopicInPlay* topic);
+  // The newcomer of the two ends, or it rests; what is judged is right anyway.
+  void RunTwin();
+  void MoveClocks(int64_t number);
   void Problem(std::string text) {
     world_.Say("PROBLEM: ", text);
     played_.problems.push_back(std::move(text));
@@ -139,11 +165,17 @@ void Game::Start(size_t i) {
   Instance& instance = instances_[i];
   if (!instance.is_wanted || instance.process != nullptr) return;
   world_.Say("instance ", i, " starts");
-  instance.process = std::make_unique<Process>(
+  instance.is_killed = false;
+  instance.process = MakeProcess(i, [this, i] { Ended(i, instances_[i].process.get()); });
+}
+
+std::unique_ptr<Process> Game::MakeProcess(size_t i, std::function<void()> on_end) {
+  Instance& instance = instances_[i];
+  return std::make_unique<Process>(
       Process::Site{world_, broker_, group_, routing_group_ ? &*routing_group_ : nullptr, schedule_,
                     [this, &instance] { return world_.now() < instance.cut_until; }, lacks_memory_,
                     [this](const std::string& judged) { NotePassedOver(judged); }},
-      static_cast<int>(i), [this, i] { Ended(i, instances_[i].process.get()); });
+      static_cast<int>(i), std::move(on_end));
 }
 
 void Game::Ended(size_t i, const Process* process) {
@@ -160,12 +192,25 @@ void Game::Ended(size_t i, const Process* process) {
 void Game::Kill(size_t i, absl::Duration delay) {
   world_.Say("instance ", i, " is killed");
   instances_[i].process.reset();
+  instances_[i].is_killed = true;
   world_.After(delay, [this, i] { Start(i); });
 }
 
 size_t Game::Running() const {
-  return static_cast<size_t>(std::count_if(instances_.begin(), instances_.end(),
-                                           [](const Instance& each) { return each.process != nullptr; }));
+  size_t running = 0;
+  for (const Instance& each : instances_) {
+    running += static_cast<size_t>(each.process != nullptr) + static_cast<size_t>(each.twin != nullptr);
+  }
+  return running;
+}
+
+// Times that are believed, or are not, stay so.
+void Game::MoveClocks(int64_t number) {
+  const bool is_fast = std::any_of(topics_.begin(), topics_.end(),
+                                   [](const auto& topic) { return topic->input().had_bad_clock(); });
+  constexpr absl::Duration kJumps[] = {absl::Minutes(10), absl::Hours(3), absl::Hours(30), absl::Minutes(1)};
+  const absl::Duration jump = is_fast ? absl::Minutes(1) : kJumps[number % 4];
+  world_.MoveClocks(number % 2 == 0 ? jump : -jump);
 }
 
 void Game::Begin(const Fault& fault) {
@@ -177,11 +222,18 @@ void Game::Begin(const Fault& fault) {
     case kSlowMarkers:
       broker_.SetMarkersSlow(true);
       return world_.After(fault.lasts, [this] { broker_.SetMarkersSlow(false); });
+    case kBrokerClock:
+      return broker_.TimeOutTransactions();
+    case kWallClock:
+      return MoveClocks(fault.number);
     case kAddTopic:
       if (topics_.size() < kMostTopics) AddTopic();
       return;
     case kAddPartition:
     case kRetention:
+    case kDeleteMore:
+    case kCutLog:
+    case kFastClock:
     case kMissingOutput:
     case kRefusedOutput:
     case kRecreate:
@@ -262,7 +314,15 @@ void Game::BeginOfTopic(const Fault& fault, TopicInPlay& topic) {
     case kRecreate:
       return topic.Recreate(fault.lasts, fault.number > 1);
     case kForeignCommit:
-      return topic.CommitForeign();
+      return topic.CommitForeign(4 * fault.number + fault.target);
+    case kDeleteMore:
+      return topic.DeleteMore(fault.number);
+    case kCutLog:
+      return topic.CutLog(fault.number, absl::Seconds(2) + fault.lasts);
+    case kFastClock:
+      if (absl::AbsDuration(world_.clocks_ahead()) > absl::Minutes(1)) return;
+      return topic.input().SetFastClock(absl::Hours(1) + (fault.number % 2 == 0 ? -kNearly : kNearly),
+                                        world_.now() + fault.lasts);
     case kAbortedInput:
       return topic.input().SendInTransaction(absl::ZeroDuration(), /*commits=*/false);
     case kOpenInput:
@@ -348,9 +408,15 @@ Played Game::Run() {
   for (const auto& topic : topics_) topic->Repair();
   AwaitDone(kPatience);
   ResetStopped();
-  End();
+  const bool lives_on =
+      schedule_.epilogue == Epilogue::kCutLogUnderLife || schedule_.epilogue > Epilogue::kReset;
+  if (lives_on) {
+    RunFor(TimeToSettle());
+  } else {
+    End();
+  }
   Judge();
-  if (schedule_.truncates && played_.problems.empty()) Truncate();
+  if (schedule_.epilogue != Epilogue::kNone && played_.problems.empty()) PlayEpilogue();
   played_.took = world_.now();
   played_.happened = world_.said();
   played_.log = world_.log();
@@ -396,7 +462,10 @@ void Game::ResetStopped() {
   std::array<bool, kMostInstances> was_wanted;
   for (size_t i = 0; i < kMostInstances; ++i) was_wanted[i] = instances_[i].is_wanted;
   End();
-  for (TopicInPlay* topic : stopped) topic->Reset();
+  for (TopicInPlay* topic : stopped) {
+    if (std::string judged = topic->WhatWasJudgedOfCutLog(); !judged.empty()) Problem(std::move(judged));
+    topic->Reset();
+  }
   played_.resets += static_cast<int64_t>(stopped.size());
   lacks_memory_ = false;
   for (size_t i = 0; i < kMostInstances; ++i) {
@@ -415,51 +484,148 @@ void Game::End() {
   for (Instance& each : instances_) {
     each.is_wanted = false;
     if (each.process != nullptr) each.process->Stop();
+    if (each.twin != nullptr) each.twin->Stop();
   }
   const absl::Duration begin = world_.now();
   while (Running() > 0 && world_.now() < begin + absl::Minutes(1)) world_.Step();
   if (Running() > 0) Problem("a process that is asked to end does not");
-  // What is on its way comes in.
-  RunFor(schedule_.transaction_timeout + absl::Seconds(5));
+  RunFor(TimeToSettle());
 }
 
-// While no process runs, a log loses the end of what was judged, and grows again: nothing of it may be
-// judged, and the other topics go on.
-void Game::Truncate() {
+void Game::PlayEpilogue() {
   // One whose last commit is another program's would stop only now.
   if (std::any_of(topics_.begin(), topics_.end(), [](const auto& each) { return each->may_need_reset(); }))
     return;
-  for (const auto& topic : topics_) {
-    if (topic->is_routed()) continue;
-    const std::string& input = topic->names().input;
-    for (int32_t id = 0; id < broker_.CountPartitions(input); ++id) {
-      Log& log = *broker_.FindLog(input, id);
-      const CommittedOffset committed = group_.CommittedNow(input, id);
-      const auto metadata = CommitMetadata::Parse(committed.metadata);
-      if (!metadata.ok() || metadata->last.offset < std::max(log.start(), metadata->restart.offset)) continue;
-      const Log& output = *broker_.FindLog(topic->names().output, id);
-      const int64_t written = output.end();
-      log.Truncate(metadata->last.offset);
-      while (log.end() < committed.offset + 3) topic->input().SendTo(id);
-      world_.Say(input, "-", id, " was truncated to ", metadata->last.offset, ", and has grown again");
-      const std::unique_ptr<TopicInPlay> truncated =
-          std::move(*std::find(topics_.begin(), topics_.end(), topic));
-      std::erase(topics_, nullptr);
-      for (const auto& other : topics_) other->input().SendTo(0);
-      lacks_memory_ = false;
-      instances_[0].is_wanted = true;
-      Start(0);
-      RunFor(3 * schedule_.session_timeout + absl::Seconds(5));
-      AwaitDone(kPatience);
-      if (group_.CommittedNow(input, id).offset != committed.offset || output.end() != written) {
-        Problem(absl::StrCat(input, "-", id, " is another log from offset ", metadata->last.offset,
-                             " on, and was judged"));
-      }
-      End();
-      if (!topics_.empty()) Judge();
+  switch (schedule_.epilogue) {
+    case Epilogue::kNone:
       return;
-    }
+    case Epilogue::kCutLog:
+    case Epilogue::kCutLogUnderLife:
+      return CutLog();
+    case Epilogue::kReset:
+    case Epilogue::kResetUnderLife:
+    case Epilogue::kSetBack:
+      return SetOffsets();
+    case Epilogue::kForeignCommit:
+      return CommitForeign();
+    case Epilogue::kTwin:
+      return RunTwin();
   }
+}
+
+void Game::StandStill(const std::function<void()>& meanwhile) {
+  const bool is_alive = Running() > 0;
+  for (Instance& each : instances_) {
+    if (each.process != nullptr) each.process->Freeze(4 * schedule_.session_timeout);
+  }
+  // The group has removed them by then.
+  if (is_alive) RunFor(2 * schedule_.session_timeout);
+  meanwhile();
+  lacks_memory_ = lacks_memory_ && is_alive;
+  if (is_alive) return RunFor(3 * schedule_.session_timeout);
+  instances_[0].is_wanted = true;
+  Start(0);
+}
+
+void Game::CutLog() {
+  TopicInPlay* cut = nullptr;
+  int32_t id = -1;
+  StandStill([&] {
+    for (const auto& topic : topics_) {
+      if (cut == nullptr && (id = topic->CutLogNow()) >= 0) cut = topic.get();
+    }
+    for (const auto& topic : topics_) topic.get() == cut ? cut->GrowAgain() : topic->input().SendTo(0);
+  });
+  const std::unique_ptr<TopicInPlay> apart = SetApart(cut);
+  RunFor(3 * schedule_.session_timeout + absl::Seconds(5));
+  AwaitDone(kPatience);
+  if (apart != nullptr) {
+    if (std::string judged = apart->WhatWasJudgedOfCutLog(); !judged.empty()) Problem(std::move(judged));
+  }
+  End();
+  if (!topics_.empty()) Judge();
+}
+
+std::unique_ptr<TopicInPlay> Game::SetApart(const TopicInPlay* topic) {
+  std::unique_ptr<TopicInPlay> apart;
+  for (auto& each : topics_) {
+    if (each.get() == topic) apart = std::move(each);
+  }
+  std::erase(topics_, nullptr);
+  return apart;
+}
+
+void Game::CommitForeign() {
+  TopicInPlay* of = nullptr;
+  StandStill([&] {
+    for (const auto& topic : topics_) {
+      if (of == nullptr && topic->StopByCommit(static_cast<int64_t>(schedule_.seed / 8))) of = topic.get();
+      topic->input().SendTo(0);
+    }
+  });
+  const std::unique_ptr<TopicInPlay> apart = SetApart(of);
+  RunFor(3 * schedule_.session_timeout + absl::Seconds(5));
+  AwaitDone(kPatience);
+  if (apart != nullptr) {
+    const std::string& name = apart->names().input;
+    if (apart->IsDone()) Problem(absl::StrCat(name, " is read on after a commit that is not its own"));
+    if (!IsSaid(name)) Problem(absl::StrCat(name, " has stopped, and nobody says why"));
+  }
+  End();
+  if (!topics_.empty()) Judge();
+}
+
+void Game::SetOffsets() {
+  Dice dice(schedule_.seed ^ 0x5e70ff);
+  StandStill([&] {
+    for (const auto& topic : topics_) {
+      for (int64_t count = dice.Between(1, 4); count > 0; --count) topic->input().SendTo(0);
+      if (!topic->may_be_reset()) continue;
+      if (schedule_.epilogue != Epilogue::kSetBack) topic->ResetTo(dice);
+      if (schedule_.epilogue == Epilogue::kSetBack) topic->SetBack(dice);
+    }
+  });
+  AwaitDone(kPatience);
+  for (const auto& topic : topics_) topic->input().SendTo(0);
+  AwaitDone(kPatience);
+  End();
+  Judge();
+}
+
+void Game::RunTwin() {
+  const auto first = std::find_if(instances_.begin(), instances_.end(),
+                                  [](const Instance& each) { return each.process != nullptr; });
+  if (first == instances_.end()) return End();
+  const auto i = static_cast<size_t>(first - instances_.begin());
+  world_.Say("a second process runs as instance ", i);
+  // The one that ends is not started again.
+  first->is_wanted = false;
+  first->twin = MakeProcess(i, [this, first] {
+    if (first->twin == nullptr || !first->twin->has_ended()) return;
+    world_.Say("the second process has ended: ", std::string(first->twin->fatal().message()));
+    first->twin.reset();
+  });
+  const auto send_for = [this](absl::Duration duration) {
+    for (absl::Duration end = world_.now() + duration; world_.now() < end; RunFor(absl::Milliseconds(400))) {
+      for (const auto& topic : topics_) {
+        // Hours would go by in each step: disorder is not bounded then.
+        const bool is_unordered = topic->is_routed() && schedule_.horizon < absl::Hours(24);
+        if (topic->is_there() && !is_unordered) topic->input().SendAnywhere();
+      }
+    }
+  };
+  send_for(absl::Minutes(1));
+  const int64_t epochs = broker_.SumOfEpochs();
+  send_for(absl::Seconds(30));
+  if (first->process != nullptr && first->twin != nullptr && broker_.SumOfEpochs() > epochs + kFewFences) {
+    Problem(absl::StrCat("two processes run as instance ", i, ", and fence each other again and again"));
+  }
+  if (first->process == nullptr && !first->is_killed && first->twin == nullptr) {
+    Problem(absl::StrCat("two processes ran as instance ", i, ", and none has stayed: ", last_error_));
+  }
+  AwaitDone(kPatience);
+  End();
+  Judge();
 }
 
 void Game::Judge() {

@@ -39,16 +39,22 @@ const KindText& TextOf(FaultKind kind) {
       {kLoseSnapshots, "finds its snapshots lost", absl::ZeroDuration()},
       {kAway, "no broker answers", absl::Seconds(4), false},
       {kSlowMarkers, "the ends of transactions reach the logs late", absl::Seconds(4), false},
+      {kBrokerClock, "the brokers' clocks jump ahead", absl::ZeroDuration(), false},
+      {kWallClock, "the clocks of all processes jump", absl::ZeroDuration(), false, true},
       {kAddTopic, "one more topic comes", absl::ZeroDuration(), false},
       {kAddPartition, "gets one more partition", absl::ZeroDuration(), false, false, true},
       {kRetention, "loses what no restart needs", absl::ZeroDuration(), false, false, true},
+      {kDeleteMore, "loses what a restart needs, or what is not read yet", absl::ZeroDuration(), false, true,
+       true},
+      {kCutLog, "has a log that loses its end, and grows again", absl::Seconds(4), false, true, true},
       {kMissingOutput, "loses an output", absl::Seconds(8), false, true, true, true},
       {kRefusedOutput, "has an output that refuses", absl::Seconds(8), false, true, true, true},
       {kRecreate, "is deleted, and created again", absl::Seconds(6), false, true, true},
-      {kForeignCommit, "has a commit of another program", absl::ZeroDuration(), false, false, true},
+      {kForeignCommit, "has a commit of another program", absl::ZeroDuration(), false, true, true},
       {kAbortedInput, "has an aborted transaction", absl::ZeroDuration(), false, false, true},
       {kOpenInput, "has an open transaction", absl::Seconds(5), false, false, true},
       {kBadClock, "has records that are dated wrongly", absl::Seconds(2), false, false, true},
+      {kFastClock, "has records that are dated ahead", absl::Seconds(2), false, true, true},
       {kUnreadable, "has a batch that cannot be read", absl::ZeroDuration(), false, true, true},
   };
   return *std::find_if(std::begin(kTexts), std::end(kTexts),
@@ -103,14 +109,51 @@ void AddFault(Schedule& schedule, uint64_t number, FaultKind kind, int one_in) {
   fault.lasts = dice.Between(absl::ZeroDuration(), dice.OneIn(2) ? longest : longest / 4);
   fault.target = static_cast<int>(dice.Below(4));
   fault.topic = static_cast<int>(dice.Below(kMostTopics));
-  fault.number = dice.Between(1, 3);
+  fault.number = dice.Between(1, 8);
   schedule.faults.push_back(fault);
 }
 
 void AddFaults(Schedule& schedule) {
   using enum FaultKind;
   uint64_t number = 0;
-  for (const auto& [kind, one_in] : {std::pair(kLateRequests, 3)}) AddFault(schedule, ++number, kind, one_in);
+  for (const auto& [kind, one_in] : {std::pair(kLateRequests, 3),
+                                     {kDeleteMore, 12},
+                                     {kCutLog, 24},
+                                     {kForeignCommit, 24},
+                                     {kFastClock, 12},
+                                     {kBrokerClock, 16},
+                                     {kWallClock, 12}}) {
+    AddFault(schedule, ++number, kind, one_in);
+  }
+}
+
+Epilogue ChooseEpilogue(const Schedule& schedule) {
+  using enum Epilogue;
+  Dice dice(schedule.seed ^ 0xe91109);
+  if (!dice.OneIn(8)) return kNone;
+  return dice.Choose({kCutLogUnderLife, kReset, kResetUnderLife, kSetBack, kForeignCommit, kTwin});
+}
+
+const char* EpilogueText(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kNone:
+      return "";
+    case Epilogue::kCutLog:
+      return "; in the end a log is cut";
+    case Epilogue::kCutLogUnderLife:
+      return "; in the end a log is cut while processes stand still";
+    case Epilogue::kReset:
+      return "; in the end offsets are reset";
+    case Epilogue::kResetUnderLife:
+      return "; in the end offsets are reset while processes stand still";
+    case Epilogue::kSetBack:
+      return "; in the end offsets go back to former commits while processes stand still";
+    case Epilogue::kForeignCommit:
+      return "; in the end another lethe commits while processes stand still";
+    case Epilogue::kTwin:
+      return "; in the end two processes run as one instance";
+  }
+  return "";
 }
 
 // What comes together by chance too rarely.
@@ -176,7 +219,7 @@ std::string Schedule::Story() const {
       "; ", PlaceText(snapshots),
       skew == absl::ZeroDuration() ? "" : absl::StrCat("; clocks differ by ", absl::FormatDuration(skew)),
       stopping_topic < 0 ? "" : absl::StrCat("; topic ", stopping_topic, " stops where it may"),
-      truncates ? "; in the end a log is truncated" : "", "\n");
+      EpilogueText(epilogue), "\n");
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(&text, "%10.6f  %s\n", absl::ToDoubleSeconds(fault.at), FaultText(fault));
   }
@@ -235,7 +278,7 @@ Schedule MakeSchedule(uint64_t seed) {
       {SnapshotPlace::kNowhere, SnapshotPlace::kNowhere, SnapshotPlace::kOfEach, SnapshotPlace::kOfAll});
   schedule.skew = dice.Choose({absl::ZeroDuration(), absl::Minutes(-20), absl::Minutes(20)});
   schedule.snapshots_every = dice.Choose({absl::Milliseconds(100), absl::Seconds(1)});
-  schedule.truncates = dice.OneIn(8);
+  schedule.epilogue = dice.OneIn(8) ? Epilogue::kCutLog : ChooseEpilogue(schedule);
   if (dice.OneIn(5)) {
     const int all = schedule.topics * schedule.partitions;
     schedule.filters = static_cast<int>(dice.Between(std::max(1, all / 2), all));

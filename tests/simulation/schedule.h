@@ -30,17 +30,22 @@ enum class FaultKind {
   // Of the cluster.
   kAway,         // no broker answers anybody
   kSlowMarkers,  // the ends of transactions take seconds to reach the logs
+  kBrokerClock,  // the brokers' clocks jump ahead, and open transactions have timed out
+  kWallClock,    // the clocks of all processes jump
   // Of one topic.
   kAddPartition,   // to it, and to what it is written to
   kAddTopic,       // one more comes, with what it is written to
   kRetention,      // what no restart needs is deleted
+  kDeleteMore,     // what a restart needs is deleted, or what is not read yet
+  kCutLog,         // a log loses the end of what was judged, and grows again
   kMissingOutput,  // its output, or its deltas' topic, is deleted, and created again
   kRefusedOutput,  // nobody may write there
   kRecreate,       // it is deleted, and created again after so long; the group's offsets go with it, or stay
-  kForeignCommit,  // a later version of lethe, say, has committed
+  kForeignCommit,  // another program, or a lethe of another version or configuration, has committed
   kAbortedInput,   // a transaction that is aborted
   kOpenInput,      // one that is open for so long, and then committed or aborted
   kBadClock,       // records are dated wrongly
+  kFastClock,      // records are dated ahead by nearly as much as is believed, or by a little more
   kUnreadable,     // a batch that nobody can read
 };
 
@@ -57,6 +62,18 @@ struct Fault {
 inline bool LastsLong(const Fault& fault) { return fault.number == 3; }
 
 inline constexpr int kMostTopics = 3;
+
+// What happens when all that was sent is judged.
+enum class Epilogue {
+  kNone,
+  kCutLog,           // while no process runs, a log loses the end of what was judged, and grows again
+  kCutLogUnderLife,  // likewise, while all stand still
+  kReset,            // an operator resets the group's offsets, forward or back, while no process runs
+  kResetUnderLife,   // likewise, while all stand still
+  kSetBack,          // the group's offsets are those of earlier commits, while all stand still
+  kForeignCommit,    // a lethe of another version or configuration commits, while all stand still
+  kTwin,             // a second process runs as one instance
+};
 
 enum class SnapshotPlace { kNowhere, kOfEach, kOfAll };
 enum class Counting { kNothing, kDeltas, kTotals };
@@ -93,7 +110,7 @@ struct Schedule {
   SnapshotPlace snapshots = SnapshotPlace::kNowhere;
   absl::Duration snapshots_every;
   std::vector<Fault> faults;  // by time
-  bool truncates = false;     // in the end, while no process runs
+  Epilogue epilogue = Epilogue::kNone;
 
   // Else the processes are told the one topic by its name.
   bool is_list() const;

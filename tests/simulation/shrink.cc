@@ -35,7 +35,7 @@ std::vector<Step> StepsOf(const Schedule& schedule) {
   steps.emplace_back([](Schedule& s) { s.without_id_of_hundred = 0; });
   steps.emplace_back([](Schedule& s) { s.oversized_of_hundred = 0; });
   steps.emplace_back([](Schedule& s) { s.skew = absl::ZeroDuration(); });
-  steps.emplace_back([](Schedule& s) { s.truncates = false; });
+  steps.emplace_back([](Schedule& s) { s.epilogue = Epilogue::kNone; });
   return steps;
 }
 

@@ -100,9 +100,14 @@ absl::Status SimulatedSource::Reopen() {
 void SimulatedSource::Assign(const std::vector<const Task*>& tasks) {
   thread_.Pass();
   if (!group_.options().is_cooperative) positions_.clear();
-  for (const Task* task : tasks) positions_[task->id()] = {.next = task->next()};
+  for (const Task* task : tasks) positions_[task->id()] = PositionAt(*task);
   client_.Answer();
   thread_.Pass();
+}
+
+SimulatedSource::Position SimulatedSource::PositionAt(const Task& task) const {
+  const Log* const log = broker_.FindLog(TopicOf(task.id()), task.id().partition);
+  return {.next = task.next(), .truncations = log == nullptr ? 0 : log->truncations().size()};
 }
 
 void SimulatedSource::Unassign(const std::vector<TopicPartition>& partitions) {
@@ -125,12 +130,12 @@ bool SimulatedSource::TakeGeneration() {
 void SimulatedSource::Reassign(const Task& task, const Tasks& all) {
   thread_.Pass();
   if (group_.options().is_cooperative) {
-    positions_[task.id()] = {.next = task.next()};
+    positions_[task.id()] = PositionAt(task);
     return;
   }
   positions_.clear();
   for (const auto& [id, each] : all) {
-    if (each->phase() != Phase::kFailed) positions_[id] = {.next = each->next()};
+    if (each->phase() != Phase::kFailed) positions_[id] = PositionAt(*each);
   }
 }
 
@@ -178,7 +183,11 @@ void SimulatedSource::FetchFrom(TopicPartition partition, Position& position, si
   if (found == nullptr) return;
   const Log& log = *found;
   position.known_end = log.end();
-  if (position.next < log.start() || position.next > log.end()) {
+  bool is_cut = false;
+  for (; position.truncations < log.truncations().size(); ++position.truncations) {
+    is_cut = is_cut || position.next > log.truncations()[position.truncations];
+  }
+  if (is_cut || position.next < log.start() || position.next > log.end()) {
     position.is_gone = true;
     return AddEvent(partition, position.next,
                     {.kind = SourceEvent::Kind::kUnreadDeleted,
@@ -229,7 +238,9 @@ void SimulatedSource::MoveTo(const Task& task, int64_t offset) {
   // The client may repeat some records after a seek.
   if (offset > 0 && thread_.world().dice().OneIn(8)) {
     const Log* const log = broker_.FindLog(TopicOf(task.id()), task.id().partition);
-    if (log != nullptr && log->start() < offset && offset <= log->end() &&
+    // It sees that the log was cut by the epoch of what it had read.
+    const bool is_same = log != nullptr && position->second.truncations == log->truncations().size();
+    if (is_same && log->start() < offset && offset <= log->end() &&
         log->at(offset - 1).kind == Entry::Kind::kRecord) {
       --position->second.next;
     }

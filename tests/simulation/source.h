@@ -55,8 +55,9 @@ class SimulatedSource final : public Source {
     int64_t next = 0;
     bool is_paused = false;
     bool has_said_end = false;
-    bool is_gone = false;   // the log has no such offset: nothing is read until it is assigned again
-    int64_t known_end = 0;  // as last fetched
+    bool is_gone = false;    // the log has no such offset: nothing is read until it is assigned again
+    int64_t known_end = 0;   // as last fetched
+    size_t truncations = 0;  // of the log, of which the client knows
   };
   void PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) override;
   void ReleaseBatch() override;
@@ -66,6 +67,7 @@ class SimulatedSource final : public Source {
   void TakeEventAndFetch(size_t limit);
   void Fetch(size_t limit);
   void FetchFrom(TopicPartition partition, Position& position, size_t limit);
+  Position PositionAt(const Task& task) const;
   void AddEvent(TopicPartition partition, int64_t offset, SourceEvent event);
   const std::string& TopicOf(TopicPartition partition) const {
     return flows_.at(partition.flow).options.input;

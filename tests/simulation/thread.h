@@ -15,14 +15,14 @@
 
 namespace lethe::simulation {
 
-// What a process has for a system: its threads are actors, and its own wall clock may be wrong.
+// What a process has for a system: its threads are actors, and its own wall clock may be wrong, and jumps.
 class ProcessClock final : public Clock {
  public:
   ProcessClock(World& world, absl::Time begin, absl::Duration ahead)
       : world_(world), begin_(begin), ahead_(ahead) {}
 
   absl::Time Steady() const override { return begin_ + world_.now(); }
-  absl::Time Wall() const override { return begin_ + ahead_ + world_.now(); }
+  absl::Time Wall() const override { return begin_ + ahead_ + world_.clocks_ahead() + world_.now(); }
   bool WaitFor(const StopFlag& stop, absl::Duration duration) const override {
     return Wait([&] { return stop.requested(); }, duration);
   }

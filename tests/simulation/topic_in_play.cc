@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -90,7 +91,7 @@ void TopicInPlay::TroubleOutput(FaultKind kind, int which, absl::Duration lasts,
 
 void TopicInPlay::Recreate(absl::Duration after, bool forgets_offsets) {
   const Topic* const input = site_.broker.Find(names_.input);
-  if (input == nullptr || stops_ || is_routed()) return;
+  if (input == nullptr || stops_ || is_routed() || !forgotten_.empty() || cut_.partition >= 0) return;
   Life& life = former_.emplace_back(Life{input, sendings_begin_});
   for (int32_t p = 0; p < site_.broker.CountPartitions(names_.input); ++p) {
     life.committed.push_back(std::max<int64_t>(site_.group.CommittedNow(names_.input, p).offset, 0));
@@ -115,22 +116,171 @@ void TopicInPlay::LookAtPartitionsSoon() {
                     [group = &site_.group] { group->LookAtPartitions(); });
 }
 
-void TopicInPlay::CommitForeign() {
+void TopicInPlay::CommitForeign(int64_t kind) {
   const CommittedOffset& committed = site_.group.CommittedNow(names_.input, 0);
-  if (committed.offset < 0 || stops_ || is_routed() || !former_.empty()) return;
-  site_.group.Set(names_.input, 0, {committed.offset, "lethe/99 of=later"});
+  auto metadata = CommitMetadata::Parse(committed.metadata);
+  if (committed.offset < 0 || stops_ || is_routed() || !former_.empty() || !metadata.ok()) return;
+  if (cut_.partition >= 0) return;  // it would be the operator's reset
+  std::string text = "lethe/99 of=later";
+  switch (kind % 5) {
+    case 0:
+      // It is taken for an operator's: nothing is known of what was before.
+      forgotten_[0] = std::max(forgotten_[0], site_.broker.FindLog(names_.input, 0)->end());
+      return site_.group.Set(names_.input, 0, {committed.offset, ""});
+    case 1:
+      metadata->output = "another";
+      text = metadata->ToString();
+      break;
+    case 2:
+      metadata->id_fingerprint = "another";
+      text = metadata->ToString();
+      break;
+    case 3:
+      metadata->restart.offset = committed.offset + 1;
+      text = metadata->ToString();
+      break;
+    default:
+      break;
+  }
+  site_.group.Set(names_.input, 0, {committed.offset, std::move(text)});
   may_need_reset_ = true;
+}
+
+bool TopicInPlay::StopByCommit(int64_t kind) {
+  CommitForeign(kind % 5 == 0 ? kind + 1 : kind);
+  return may_need_reset_;
+}
+
+void TopicInPlay::DeleteMore(int64_t number) {
+  if (site_.broker.Find(names_.input) == nullptr || stops_ || is_routed() || !former_.empty()) return;
+  const int32_t count = site_.broker.CountPartitions(names_.input);
+  const auto partition = static_cast<int32_t>(number % count);
+  Log& log = *site_.broker.FindLog(names_.input, partition);
+  const int64_t begin = log.start();
+  const int64_t committed = site_.group.CommittedNow(names_.input, partition).offset;
+  // What is judged; or all.
+  const int64_t end = number % 2 > 0 && committed > begin ? committed : log.stable_end();
+  if (committed < 0 || end <= begin) return;
+  log.DeleteBefore(site_.world.dice().Between(begin + 1, end));
+  site_.world.Say(names_.input, "-", partition, " begins at ", log.start(), " now");
+  forgotten_[partition] = log.start();
+  if (log.start() > committed) may_need_reset_ = true;
+}
+
+int64_t TopicInPlay::LastJudged(int32_t partition) const {
+  const Log& log = *site_.broker.FindLog(names_.input, partition);
+  const auto metadata = CommitMetadata::Parse(site_.group.CommittedNow(names_.input, partition).metadata);
+  if (!metadata.ok() || metadata->last.offset < std::max(log.start(), metadata->restart.offset)) return -1;
+  return metadata->last.offset;
+}
+
+int32_t TopicInPlay::CutLogNow() {
+  if (site_.broker.Find(names_.input) == nullptr || stops_ || is_routed() || !former_.empty()) return -1;
+  if (cut_.partition >= 0 || may_need_reset_) return -1;
+  for (int32_t id = 0; id < site_.broker.CountPartitions(names_.input); ++id) {
+    const int64_t last = LastJudged(id);
+    Log& log = *site_.broker.FindLog(names_.input, id);
+    if (last < 0 || log.end() <= last) continue;
+    cut_ = {id, log.end(), input_.sendings(), /*is_growing=*/true};
+    log.Truncate(last);
+    site_.world.Say(names_.input, "-", id, " was cut at ", last);
+    return id;
+  }
+  return -1;
+}
+
+void TopicInPlay::CutLog(int64_t number, absl::Duration after) {
+  if (number % 2 == 0 || CutLogNow() < 0) return;
+  may_need_reset_ = true;
+  site_.world.After(after, [this] { GrowAgain(); });
+}
+
+void TopicInPlay::GrowAgain() {
+  if (!is_there() || !cut_.is_growing) return;
+  const Log& log = *site_.broker.FindLog(names_.input, cut_.partition);
+  while (log.end() < cut_.end + 3) input_.SendTo(cut_.partition);
+  cut_.is_growing = false;
+}
+
+std::string TopicInPlay::WhatWasJudgedOfCutLog() const {
+  if (cut_.partition < 0 || !former_.empty()) return "";
+  const std::string name = absl::StrCat(names_.input, "-", cut_.partition);
+  const int64_t committed = site_.group.CommittedNow(names_.input, cut_.partition).offset;
+  if (committed > cut_.end) {
+    return absl::StrCat(name, " was cut and has grown again, and the group is at ", committed,
+                        ", where the former log ended at ", cut_.end);
+  }
+  for (const Record& record : site_.broker.Committed(names_.output)) {
+    test::FaultyEvent event;
+    if (record.partition != cut_.partition || !test::FaultyEvent::Parse(record.value.value_or(""), &event)) {
+      continue;
+    }
+    if (event.send >= cut_.sendings) {
+      return absl::StrCat(name, " was cut and has grown again, and this was judged: ", *record.value);
+    }
+  }
+  return "";
+}
+
+void TopicInPlay::BeginLife() {
+  // Else what is read again would be counted twice, which is refused.
+  site_.broker.Delete(names_.totals);
+  CreateTotals(site_, names_, site_.broker.CountPartitions(names_.input));
+  may_need_reset_ = false;
+  former_counts_ = false;
+  cut_ = {};
+  input_begin_.clear();
+  output_begin_.clear();
+  for (const auto& log : site_.broker.topic(names_.input).logs) input_begin_.push_back(log->start());
+  for (const auto& log : site_.broker.topic(names_.output).logs) output_begin_.push_back(log->end());
 }
 
 void TopicInPlay::Reset() {
   site_.world.Say("the group's offsets of topic ", names_.input, " are deleted");
   site_.group.Forget(names_.input);
-  // Else what is read again would be counted twice, which is refused.
-  site_.broker.Delete(names_.totals);
-  CreateTotals(site_, names_, site_.broker.CountPartitions(names_.input));
-  may_need_reset_ = false;
-  for (const auto& log : site_.broker.topic(names_.input).logs) input_begin_.push_back(log->start());
-  for (const auto& log : site_.broker.topic(names_.output).logs) output_begin_.push_back(log->end());
+  forgotten_.clear();
+  BeginLife();
+}
+
+void TopicInPlay::ResetTo(Dice& dice) {
+  forgotten_.clear();
+  BeginLife();
+  for (int32_t id = 0; id < site_.broker.CountPartitions(names_.input); ++id) {
+    const Log& log = *site_.broker.FindLog(names_.input, id);
+    const int64_t end = log.stable_end();
+    const int64_t to = dice.Choose({log.start(), end, dice.Between(log.start(), end)});
+    site_.world.Say("an operator sets the group to ", to, " of ", names_.input, "-", id);
+    site_.group.Set(names_.input, id, {to, ""});
+    input_begin_[static_cast<size_t>(id)] = to;
+  }
+}
+
+bool TopicInPlay::SetBack(Dice& dice) {
+  if (!output_begin_.empty() || site_.broker.AllOf(names_.output).size() > 1) return false;
+  std::map<int32_t, CommittedOffset> to;
+  for (int32_t id = 0; id < site_.broker.CountPartitions(names_.input); ++id) {
+    const std::vector<CommittedOffset> former = site_.group.Former(names_.input, id);
+    if (former.empty()) continue;
+    const CommittedOffset& each =
+        former[static_cast<size_t>(dice.Below(static_cast<int64_t>(former.size())))];
+    const auto metadata = CommitMetadata::Parse(each.metadata);
+    // What it needs must be there still.
+    const Log& log = *site_.broker.FindLog(names_.input, id);
+    if (metadata.ok() && metadata->restart.offset >= log.start() && each.offset <= log.end()) to[id] = each;
+  }
+  // Totals would be ahead of it.
+  if (to.empty() || site_.schedule.counting == Counting::kTotals) return false;
+  BeginLife();
+  former_counts_ = true;
+  for (int32_t id = 0; id < site_.broker.CountPartitions(names_.input); ++id) {
+    int64_t& begin = input_begin_[static_cast<size_t>(id)];
+    begin = std::max<int64_t>(site_.group.CommittedNow(names_.input, id).offset, 0);
+    if (!to.contains(id)) continue;
+    begin = to[id].offset;
+    site_.world.Say("the group is back at ", begin, " of ", names_.input, "-", id);
+    site_.group.Set(names_.input, id, to[id]);
+  }
+  return true;
 }
 
 void TopicInPlay::Repair() {
@@ -193,7 +343,8 @@ bool TopicInPlay::IsRead(const Group& group, const std::string& topic) const {
 }
 
 bool TopicInPlay::IsDone() const {
-  if (site_.broker.Find(names_.input) == nullptr || !input_.is_done() || input_.open_transactions() > 0)
+  if (site_.broker.Find(names_.input) == nullptr || cut_.is_growing || !input_.is_done() ||
+      input_.open_transactions() > 0)
     return false;
   if (is_routed()) {
     return std::all_of(names_.inputs.begin(), names_.inputs.end(),
@@ -292,6 +443,30 @@ test::Judgement TopicInPlay::JudgeRouted() const {
   return simulation::JudgeRouted(std::move(evidence));
 }
 
+void TopicInPlay::JudgeSinceForgotten(const test::Evidence& evidence, test::Judgement& judgement) const {
+  const auto is_repeated = [](const std::string& problem) { return absl::StrContains(problem, "REPEATED"); };
+  std::erase_if(judgement.problems, is_repeated);
+  // The oracle's clock would begin with it.
+  if (site_.schedule.horizon < absl::Hours(24)) return;
+  test::Evidence since = evidence;
+  std::set<int64_t> sendings;
+  std::erase_if(since.input, [&](const Record& each) {
+    const auto found = forgotten_.find(each.partition);
+    return found != forgotten_.end() && each.offset < found->second;
+  });
+  for (const Record& each : since.input) {
+    test::FaultyEvent event;
+    if (test::FaultyEvent::Parse(*each.value, &event)) sendings.insert(event.send);
+  }
+  std::erase_if(since.output, [&](const Record& each) {
+    test::FaultyEvent event;
+    return !test::FaultyEvent::Parse(each.value.value_or(""), &event) || !sendings.contains(event.send);
+  });
+  for (std::string& problem : test::Judge(since).problems) {
+    if (is_repeated(problem)) judgement.problems.push_back(std::move(problem));
+  }
+}
+
 test::Judgement TopicInPlay::Judge() const {
   if (is_routed()) {
     test::Judgement judgement = JudgeRouted();
@@ -306,14 +481,27 @@ test::Judgement TopicInPlay::Judge() const {
   evidence.delta_ends = EndsOf(names_.deltas);
   evidence.total_ends = EndsOf(names_.totals);
   if (!output_begin_.empty()) {
+    std::set<int64_t> before;  // sendings of the input before
+    for (const Record& each : evidence.input) {
+      test::FaultyEvent event;
+      if (each.offset < input_begin_[static_cast<size_t>(each.partition)] &&
+          test::FaultyEvent::Parse(*each.value, &event)) {
+        before.insert(event.send);
+      }
+    }
     evidence.output = broker.CommittedIn(broker.topic(names_.output));
     std::erase_if(evidence.output, [&](const Record& each) {
       const auto partition = static_cast<size_t>(each.partition);
-      return partition < output_begin_.size() && each.offset < output_begin_[partition];
+      if (partition >= output_begin_.size() || each.offset >= output_begin_[partition]) return false;
+      test::FaultyEvent event;
+      return !former_counts_ || !test::FaultyEvent::Parse(each.value.value_or(""), &event) ||
+             !before.contains(event.send);
     });
-    std::erase_if(evidence.input, [&](const Record& each) {
-      return each.offset < input_begin_[static_cast<size_t>(each.partition)];
-    });
+    if (!former_counts_) {
+      std::erase_if(evidence.input, [&](const Record& each) {
+        return each.offset < input_begin_[static_cast<size_t>(each.partition)];
+      });
+    }
   }
   for (int32_t p = 0; p < broker.CountPartitions(names_.input); ++p) {
     evidence.committed.push_back(site_.group.CommittedNow(names_.input, p).offset);
@@ -323,6 +511,7 @@ test::Judgement TopicInPlay::Judge() const {
     return each.offset >= evidence.input_ends[static_cast<size_t>(each.partition)];
   });
   test::Judgement judgement = test::Judge(evidence);
+  if (!forgotten_.empty()) JudgeSinceForgotten(evidence, judgement);
   // Of others in between, which were gone too soon, records may not have been read.
   if (!former_.empty()) {
     judgement += JudgeFormer(former_[0], former_.size() > 1 ? former_[1].sendings_begin : sendings_begin_);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,18 +40,39 @@ class TopicInPlay {
   void AddPartition();
   // Deletes below the restart point of each commit.
   void Delete();
+  // Deletes some of what a restart needs, or what is not read yet, of one partition. Copies of what is gone
+  // may pass then; what was not read makes it stop.
+  void DeleteMore(int64_t number);
+  // One log loses the end of what was judged, and grows again after so long: it must stop.
+  void CutLog(int64_t number, absl::Duration after);
+  // Likewise, while all is judged. Returns its partition, or -1 if nothing can be cut.
+  int32_t CutLogNow();
+  // Beyond where it ended.
+  void GrowAgain();
+  bool is_there() const { return site_.broker.Find(names_.input) != nullptr; }
   // Of `kind`; `which` of its outputs is by number.
   void TroubleOutput(FaultKind kind, int which, absl::Duration lasts, bool lasts_long);
   // Deletes it, and creates it again.
   void Recreate(absl::Duration after, bool forgets_offsets);
-  // Of a format that this version does not know.
-  void CommitForeign();
+  // Of a format that this version does not know, of another output or id, of a restart point beyond it, or
+  // without a word about it.
+  void CommitForeign(int64_t kind);
+  // Likewise, what must make it stop. False: it cannot be.
+  bool StopByCommit(int64_t kind);
   // Whether one of these lasts, so that nothing is to be expected before Repair().
   bool is_in_trouble() const { return troubles_ > 0 || may_need_reset_; }
   void Repair();
   // Whether it may have stopped until an operator resets the group's offsets, while no process runs.
   bool may_need_reset() const { return may_need_reset_; }
   void Reset();
+  bool may_be_reset() const { return !stops_ && !is_routed() && former_.empty() && is_there(); }
+  // An operator sets the group forward or back in the log.
+  void ResetTo(Dice& dice);
+  // The group's offsets are those of an earlier commit: all behind that is judged again. False: there is
+  // none.
+  bool SetBack(Dice& dice);
+  // What was judged of a log that had been cut; empty: nothing.
+  std::string WhatWasJudgedOfCutLog() const;
   // Whether each commit says of which topic it is: no broker may have answered the question.
   bool has_ids() const;
 
@@ -84,6 +106,11 @@ class TopicInPlay {
   bool IsOfPresentTopic(const CommittedOffset& committed) const;
   void LookAtPartitionsSoon();
   test::TopicEnds EndsOf(const std::string& topic) const;
+  // Where the last commit of each says that the log is its own; -1: nowhere.
+  int64_t LastJudged(int32_t partition) const;
+  void BeginLife();
+  // Of what was judged since copies were forgotten none passes twice.
+  void JudgeSinceForgotten(const test::Evidence& evidence, test::Judgement& judgement) const;
 
   const Site site_;
   const bool stops_;
@@ -98,6 +125,17 @@ class TopicInPlay {
   // After a reset: where the input and the output that count begin, by partition.
   std::vector<int64_t> input_begin_;
   std::vector<int64_t> output_begin_;
+  bool former_counts_ = false;  // what was written before, of the input before, counts, too
+  // Copies of what was judged below these offsets may pass, by partition.
+  std::map<int32_t, int64_t> forgotten_;
+  // The log that was cut: its partition, where it ended, and the next sending then.
+  struct Cut {
+    int32_t partition = -1;
+    int64_t end = 0;
+    int64_t sendings = 0;
+    bool is_growing = false;
+  };
+  Cut cut_;
 };
 
 }  // namespace lethe::simulation

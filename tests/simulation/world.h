@@ -41,6 +41,9 @@ class World {
   Dice& dice() { return dice_; }
 
   void After(absl::Duration delay, std::function<void()> what);
+  // What the clocks of all machines show is moved by so much from now on.
+  void MoveClocks(absl::Duration by) { clocks_ahead_ += by; }
+  absl::Duration clocks_ahead() const { return clocks_ahead_; }
   // Nothing, now. It counts as a thing that happens.
   void Pause() { soon_.push_back({next_number_++, {}}); }
   // Lets the next thing happen. False: nothing will ever happen.
@@ -79,6 +82,7 @@ class World {
   Dice dice_;
   const bool keeps_log_;
   int64_t now_us_ = 0;
+  absl::Duration clocks_ahead_;
   uint64_t next_number_ = 0;
   std::deque<Soon> soon_;     // at the present time
   std::vector<Later> later_;  // a heap
