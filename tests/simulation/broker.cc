@@ -176,6 +176,10 @@ Answer Broker::AddOffsets(const std::string& id, int epoch, Group& group) {
 Answer Broker::CommitOffsets(const std::string& id, int epoch, Group& group, const std::string& member,
                              int generation, const std::vector<std::pair<std::string, Position>>& positions) {
   Producer& producer = producers_.at(id);
+  if (is_old_ && epoch != producer.epoch && group.MayCommit(member, generation) &&
+      producer.state == Producer::State::kOngoing) {
+    group.DropPending(producer.transaction, positions);
+  }
   if (const Answer may = IsCurrent(producer, epoch); may != Answer::kOk) return may;
   if (producer.state != Producer::State::kOngoing || producer.group != &group) return Answer::kNotOfIt;
   if (!group.MayCommit(member, generation)) return Answer::kGroupMovedOn;

@@ -101,6 +101,10 @@ class Broker {
   Broker(World& world, uint64_t seed) : world_(world), network_(world, seed) {}
 
   Network& network() { return network_; }
+  // As coordinators of Kafka before 4.0 do, it keeps the offsets of an open transaction by producer, without
+  // its epoch: late ones of a former epoch take the place of the good ones before they are refused, and then
+  // there are none.
+  void SetOld(bool is_old) { is_old_ = is_old; }
   Topic& CreateTopic(const std::string& name, int32_t partitions,
                      std::map<std::string, std::string> config = {});
   std::vector<std::string> TopicNames() const;
@@ -202,6 +206,7 @@ class Broker {
   std::set<std::string> unwritable_;
   std::map<std::string, Producer> producers_;
   std::vector<Outcome> outcomes_;  // of all transactions
+  bool is_old_ = false;
   absl::Duration away_until_;
   bool markers_are_slow_ = false;
   int topics_created_ = 0;

@@ -239,6 +239,16 @@ void Group::AddPending(int64_t transaction, const std::vector<std::pair<std::str
   pending.insert(pending.end(), positions.begin(), positions.end());
 }
 
+void Group::DropPending(int64_t transaction, const std::vector<std::pair<std::string, Position>>& positions) {
+  const auto pending = pending_.find(transaction);
+  if (pending == pending_.end()) return;
+  for (const auto& [topic, position] : positions) {
+    std::erase_if(pending->second, [&, &of = topic, &id = position.partition](const auto& each) {
+      return each.first == of && each.second.partition.partition == id.partition;
+    });
+  }
+}
+
 void Group::EndPending(int64_t transaction, bool commits) {
   const auto pending = pending_.extract(transaction);
   if (pending.empty() || !commits) return;

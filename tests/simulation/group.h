@@ -76,6 +76,8 @@ class Group {
   // Committed offsets. Without a member's id it is an operator's commit, and no generation is checked.
   bool MayCommit(const std::string& member, int generation) const;
   void AddPending(int64_t transaction, const std::vector<std::pair<std::string, Position>>& positions);
+  // Of these partitions.
+  void DropPending(int64_t transaction, const std::vector<std::pair<std::string, Position>>& positions);
   void EndPending(int64_t transaction, bool commits);
   // Unavailable: a transaction is about to commit one of them.
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) const;

@@ -62,6 +62,7 @@ class Game {
                 .heartbeat = schedule.session_timeout / 5,
                 .rebalance_timeout = 3 * schedule.session_timeout},
                [this](const std::string& topic) { return broker_.CountPartitions(topic); }) {
+    broker_.SetOld(schedule.are_brokers_old);
     if (schedule.routed_topics > 0) {
       GroupOptions options = group_.options();
       options.name = "routers";

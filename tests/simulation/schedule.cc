@@ -219,7 +219,7 @@ std::string Schedule::Story() const {
       "; ", PlaceText(snapshots),
       skew == absl::ZeroDuration() ? "" : absl::StrCat("; clocks differ by ", absl::FormatDuration(skew)),
       stopping_topic < 0 ? "" : absl::StrCat("; topic ", stopping_topic, " stops where it may"),
-      EpilogueText(epilogue), "\n");
+      EpilogueText(epilogue), are_brokers_old ? "; old brokers" : "", "\n");
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(&text, "%10.6f  %s\n", absl::ToDoubleSeconds(fault.at), FaultText(fault));
   }
@@ -293,6 +293,7 @@ Schedule MakeSchedule(uint64_t seed) {
   }
   AddFaults(schedule);
   AddRareMeetings(schedule);
+  schedule.are_brokers_old = Dice(seed ^ 0x391).OneIn(2);
   std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
   return schedule;

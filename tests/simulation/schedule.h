@@ -81,12 +81,13 @@ enum class Counting { kNothing, kDeltas, kTotals };
 struct Schedule {
   uint64_t seed = 0;  // of all that is decided on the way
 
-  int topics = 1;           // at the begin
-  int routed_topics = 0;    // the first so many have `scope: topic`
-  int ways = 1;             // inputs of each of these, which are merged
-  bool is_backlog = false;  // all of their records are there before anybody reads them
-  int stopping_topic = -1;  // it stops before what has no id and what cannot be read; -1: none does
-  int partitions = 2;       // of each topic
+  bool are_brokers_old = false;  // of Kafka before 4.0
+  int topics = 1;                // at the begin
+  int routed_topics = 0;         // the first so many have `scope: topic`
+  int ways = 1;                  // inputs of each of these, which are merged
+  bool is_backlog = false;       // all of their records are there before anybody reads them
+  int stopping_topic = -1;       // it stops before what has no id and what cannot be read; -1: none does
+  int partitions = 2;            // of each topic
   int instances = 1;
   int lanes = 1;
   int filters = 0;  // for which a process has memory, at first; 0: for all

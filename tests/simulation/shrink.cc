@@ -35,6 +35,7 @@ std::vector<Step> StepsOf(const Schedule& schedule) {
   steps.emplace_back([](Schedule& s) { s.without_id_of_hundred = 0; });
   steps.emplace_back([](Schedule& s) { s.oversized_of_hundred = 0; });
   steps.emplace_back([](Schedule& s) { s.skew = absl::ZeroDuration(); });
+  steps.emplace_back([](Schedule& s) { s.are_brokers_old = false; });
   steps.emplace_back([](Schedule& s) { s.epilogue = Epilogue::kNone; });
   return steps;
 }

@@ -34,7 +34,7 @@ class LateRequests {
 
   // Whether this producer must not begin another transaction. The client reports a lost request before it
   // sends it again, so this is known when the transaction has ended.
-  bool NeedNewEpoch() const { return may_come_.load(std::memory_order_relaxed); }
+  bool NeedNewEpoch() const;
   // The next requests are of a new epoch.
   void OnNewEpoch() { may_come_.store(false, std::memory_order_relaxed); }
 
@@ -43,7 +43,7 @@ class LateRequests {
   // offsets in the place of the good ones before they refuse them, and then have neither when the transaction
   // commits (GroupMetadata.prepareTxnOffsetCommit, failPendingTxnOffsetCommit). They compare member and
   // generation before that.
-  bool NeedNewMember() const { return offsets_may_come_.load(std::memory_order_relaxed); }
+  bool NeedNewMember() const;
   void OnNewMember() { offsets_may_come_.store(false, std::memory_order_relaxed); }
 
  private:
