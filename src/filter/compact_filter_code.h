@@ -103,11 +103,12 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>, C
   }
 
   // False if the id is lost: its lines and the stash are full, and the table is not.
-  bool Squeeze(IdHash id) {
-    bool has_room = table_.Squeeze(id, epochs_.span());
-    while (!has_room && Base::IsFull()) {
+  [[gnu::noinline]] bool Squeeze(IdHash id) {
+    bool has_room = true;
+    while (!table_.Squeeze(id, epochs_.span())) {
+      has_room = Base::IsFull();
+      if (!has_room) break;
       Base::MakeSomeRoom();
-      has_room = table_.Squeeze(id, epochs_.span());
     }
     if (!has_room) ++Base::lost_ids_;
     Base::NoteDue();  // an id may be in the stash, or a sweep have begun

@@ -3,6 +3,7 @@
 #define LETHE_SRC_FILTER_EACH_ID_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 
 #include "src/filter/engine_filter.h"
@@ -25,15 +26,18 @@ class EachIdFilter : public Base {
  public:
   using Base::Base;
 
-  // Pointers, since spans check each index.
+  // As of now, to which no time is a time to come. So there is one loop of lookups and not two, which plugins
+  // would carry for each processor; the copies cost less than a lookup.
   void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const final {
-    const IdHash* const id = ids.data();
-    Verdict* const verdict = verdicts.data();
-    ForEach(
-        ids.size(), [=, this](size_t i) LETHE_INLINE { derived().PrefetchId(id[i]); },
-        [=, this](size_t i) LETHE_INLINE { verdict[i] = ToVerdict(derived().ContainsId(id[i])); });
+    std::array<TimedId, 64> timed;
+    for (size_t first = 0; first < ids.size(); first += timed.size()) {
+      const size_t count = std::min(timed.size(), ids.size() - first);
+      for (size_t i = 0; i < count; ++i) timed[i] = {.id = ids[first + i], .stream_time_ms = kNoStreamTime};
+      ContainsAt({timed.data(), count}, verdicts.subspan(first, count));
+    }
   }
 
+  // Pointers, since spans check each index.
   void ContainsAt(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) const final {
     const TimedId* const id = ids.data();
     Verdict* const verdict = verdicts.data();

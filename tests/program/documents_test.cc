@@ -167,10 +167,12 @@ TEST(Documents, TheReadmeHasAtMost1500Words) {
   EXPECT_LE(CountWords(fs::path(LETHE_SOURCE_DIR) / "README.md"), 1500);
 }
 
-// Who adds a text shortens another.
-TEST(Documents, TheyHaveAtMost28000Words) {
+// Who adds a text shortens another. The list of changes grows with each version.
+TEST(Documents, TheyHaveAtMost28000WordsBesideTheChanges) {
   int count = 0;
-  for (const fs::path& document : Documents()) count += CountWords(document);
+  for (const fs::path& document : Documents()) {
+    if (document.filename() != "CHANGELOG.md") count += CountWords(document);
+  }
   EXPECT_LE(count, 28'000);
 }
 

@@ -68,6 +68,7 @@ class ManualTest : public testing::Test {
       [](const InspectCommandOptions&) { return 1; },
       [](const absl::StatusOr<RunConfig>&, const CheckCommandOptions&) { return 1; },
       [](const SurveyCommandOptions&) { return 1; },
+      [](const VerifyCommandOptions&) { return 1; },
       [](const ReconcileCommandOptions&) { return 1; },
       [](const CountersCommandOptions&) { return 1; },
   };

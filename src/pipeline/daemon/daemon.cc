@@ -27,7 +27,7 @@ constexpr absl::Duration kFindEvery = absl::Seconds(3);
 constexpr absl::Duration kNewTopicsPatience = absl::Seconds(15);
 // How often the ends of the partitions are asked for, while a lane may stand still.
 constexpr int kAsksInPatience = 3;
-constexpr absl::Duration kAskAgainAfter = absl::Seconds(2);  // without an answer
+constexpr absl::Duration kAskUnansweredAgainAfter = absl::Seconds(2);  // without an answer
 // Together with the rest of the shutdown, less than the time promised after SIGTERM.
 constexpr absl::Duration kStorePatience = absl::Seconds(1);
 
@@ -313,7 +313,7 @@ absl::Status Daemon::RunToStop() {
     if (clock_.Steady() < next_ask) continue;
     is_answered = AskEnds();
     next_ask =
-        clock_.Steady() + (is_answered ? options_.process.stall_patience / kAsksInPatience : kAskAgainAfter);
+        clock_.Steady() + (is_answered ? options_.process.stall_patience / kAsksInPatience : kAskUnansweredAgainAfter);
     instance_lock_.CloseQuestions();
     if (clock_.Steady() < next_trim) continue;
     Trim();
