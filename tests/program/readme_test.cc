@@ -281,11 +281,13 @@ bool IsOfRule(absl::string_view name, int rule) {
 TEST(Readme, EachRuleHasTests) {
   const std::vector<std::string> tests = absl::StrSplit(TestNames(), '\n');
   int rules = 0;
+  int last = 0;  // numbers rise; some are of the design alone
   const std::string page = ReadFile(LETHE_SOURCE_DIR "/connectors/kafka/EXACTLY_ONCE.md");
   for (const absl::string_view line : absl::StrSplit(page, '\n')) {
     int rule = 0;
     if (!absl::SimpleAtoi(line.substr(0, line.find(". **")), &rule)) continue;
-    EXPECT_EQ(rule, ++rules);
+    EXPECT_GT(rule, std::exchange(last, rule));
+    ++rules;
     EXPECT_TRUE(std::any_of(tests.begin(), tests.end(),
                             [&](const std::string& test) {
                               const std::pair<std::string, std::string> name =
@@ -294,7 +296,7 @@ TEST(Readme, EachRuleHasTests) {
                             }))
         << "no test has the name of rule " << rule;
   }
-  EXPECT_EQ(rules, 24);
+  EXPECT_EQ(rules, 26);
 }
 
 // The tests beside those, by rule, are there: a suite, or one test of it.

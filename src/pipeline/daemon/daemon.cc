@@ -312,8 +312,8 @@ absl::Status Daemon::RunToStop() {
     }
     if (clock_.Steady() < next_ask) continue;
     is_answered = AskEnds();
-    next_ask =
-        clock_.Steady() + (is_answered ? options_.process.stall_patience / kAsksInPatience : kAskUnansweredAgainAfter);
+    next_ask = clock_.Steady() +
+               (is_answered ? options_.process.stall_patience / kAsksInPatience : kAskUnansweredAgainAfter);
     instance_lock_.CloseQuestions();
     if (clock_.Steady() < next_trim) continue;
     Trim();
