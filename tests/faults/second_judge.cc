@@ -36,7 +36,8 @@ VerifyReport SecondOpinion(const Evidence& evidence) {
   rules.id = IdSpec::Parse("json:/id").value();
   rules.topic_scope = evidence.topic_scope;
   rules.horizon = evidence.horizon;
-  rules.window = evidence.horizon * (evidence.topic_scope ? 3 : 2) / 2;
+  // Filters forget an id up to an eighth of the horizon late, routed ones later.
+  rules.window = evidence.horizon * (evidence.topic_scope ? 6 : 5) / 4;
   rules.latest = evidence.latest_time;
   if (evidence.output_takes_bytes < static_cast<size_t>(INT64_MAX)) {
     rules.max_output_bytes = static_cast<int64_t>(evidence.output_takes_bytes);
@@ -68,8 +69,15 @@ std::vector<std::string> Disagreements(const Evidence& evidence, const Judgement
   std::vector<std::string> disagreements;
   const auto compare = [&](const char* what, int64_t oracle, int64_t verify) {
     if (oracle == verify) return;
+    std::string places;
+    for (const auto& examples : report.examples) {
+      for (const VerifyExample& example : examples) {
+        absl::StrAppend(&places, places.empty() ? ": " : ", ", example.is_input ? "input " : "output ",
+                        example.partition, "/", example.offset);
+      }
+    }
     disagreements.push_back(absl::StrCat("the JUDGES DISAGREE: ", what, ": ", oracle, " by the oracle, ",
-                                         verify, " by lethe verify"));
+                                         verify, " by lethe verify", places));
   };
   compare("lost", judgement.lost, report.count(VerifyKind::kLost));
   compare("repeated", judgement.repeated, report.count(VerifyKind::kRepeated));
