@@ -80,9 +80,10 @@ Process::Process(const Site& site, int instance, std::function<void()> on_end)
       clock_(site.world, kBegin, instance % 2 == 0 ? absl::ZeroDuration() : site.schedule.skew),
       self_(std::make_shared<Process*>(this)) {
   connection_.is_up = [this] { return !site_.is_cut() && site_.world.now() >= frozen_until_ && !is_dead(); };
-  auto made = MakeDaemon();
-  if (made.ok()) daemon_ = *std::move(made);
-  clock_.Start([this, made = made.status(), on_end = std::move(on_end)] {
+  auto daemon = MakeDaemon();
+  absl::Status made = daemon.status();
+  if (daemon.ok()) daemon_ = *std::move(daemon);
+  clock_.Start([this, made = std::move(made), on_end = std::move(on_end)] {
     ended_ = made.ok() ? daemon_->Run() : made;
     site_.world.After(absl::ZeroDuration(), on_end);
   });
