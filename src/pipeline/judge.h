@@ -48,6 +48,8 @@ class Judge {
   virtual void Add(const Task& task, LaneFlow& flow, const InputRecord& input, const RecordFields& fields);
   // Judges the events that were collected.
   void JudgeEvents(Task& task, LaneFlow& flow);
+  // Finds out whether many events share the id.
+  void WatchDuplicate(Task& task, const LaneFlow& flow, IdHash id, JudgedRecord& record);
   // A copy that is valid until the next run.
   absl::string_view Keep(absl::string_view text);
   // The record's time, or InfinitePast() if it has none or is dated after `latest`, which is counted and
@@ -67,6 +69,7 @@ class Judge {
   const std::unique_ptr<char[]> first_texts_ = std::make_unique_for_overwrite<char[]>(kTextBytes);
   std::pmr::monotonic_buffer_resource texts_{first_texts_.get(), kTextBytes};
   Repeats disbelieved_;  // timestamps
+  Repeats suspicious_;   // ids
   RepeatsByReason without_id_;
   RepeatsByReason malformed_;
 };

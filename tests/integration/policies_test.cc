@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/report/shared_id_watch.h"
 #include "tests/support/flow.h"
 #include "tests/support/oracle.h"
 #include "tests/support/pipeline.h"
@@ -122,6 +123,69 @@ TEST(PoliciesTest, ATaggedDuplicateKeepsItsPlaceAndIsNotCounted) {
   const std::vector<Record> deltas = SharedClient().ReadSettled(counters).value();
   for (const Record& delta : deltas) counted += std::stoll(*delta.value);
   EXPECT_EQ(counted, 100 * 101 / 2);
+}
+
+// 1,000 events with an id that says nothing, among 1,000 with ids of their own, each sent twice.
+std::vector<Record> WithConstantId() {
+  std::vector<Record> records;
+  for (int i = 0; i < 1000; ++i) {
+    records.push_back(WithId("unknown"));
+    records.back().value = absl::StrCat(R"({"id":"unknown","n":)", i, "}");
+    records.push_back(WithId(absl::StrCat("own-", i)));
+    records.push_back(records.back());
+  }
+  return records;
+}
+
+TEST(PoliciesTest, AConstantIdIsNamedOnThePageAndInTheLogAndCounted) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.Send(WithConstantId());
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(AwaitJudged(*daemon, 3000));
+  EXPECT_EQ(daemon->Metric("lethe_suspicious_duplicates_total"), 1000 - 1 - SharedIdWatch::kEnough);
+  EXPECT_EQ(Count(*daemon, "lethe_records_total", "verdict=\"duplicate\""), 1999);
+  const HttpAnswer ready = daemon->Get("/readyz");
+  EXPECT_EQ(ready.status, 200);
+  EXPECT_TRUE(absl::StrContains(ready.body, "share one id")) << ready.body;
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "json:/id seems to be a constant")) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.Output().size(), 1001u);
+}
+
+TEST(PoliciesTest, RetriesWithoutEndOfOneEventAreNotTakenForAConstantId) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.Send(std::vector<Record>(20'000, WithId("again")));
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(AwaitJudged(*daemon, 20'000));
+  EXPECT_EQ(daemon->Metric("lethe_suspicious_duplicates_total"), 0);
+  EXPECT_FALSE(absl::StrContains(daemon->Get("/readyz").body, "share one id"));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.Output().size(), 1u);
+}
+
+TEST(PoliciesTest, EventsOfASuspiciousIdAreDivertedOrPassedOrStopThePartition) {
+  PolicyFlow flow;
+  flow.Send(WithConstantId());
+  Finished done = flow.RunToEnd(flow.Diverting({"--on-suspicious-id=divert"}));
+  EXPECT_TRUE(EndsWell(done));
+  EXPECT_EQ(flow.Output().size(), 1001u);
+  const std::vector<Record> diverted = flow.Diverted();
+  ASSERT_EQ(diverted.size(), 899u);
+  EXPECT_TRUE(IsDiverted(flow.Input()[303], flow.input(), "suspicious_id", "", diverted[0]));
+
+  Flow passing({LETHE_PROGRAM, 1, {}, {}});
+  passing.Send(WithConstantId());
+  EXPECT_TRUE(EndsWell(passing.RunToEnd({"--on-suspicious-id=pass"})));
+  EXPECT_EQ(passing.Output().size(), 1001u + 899u);
+
+  Flow stopping({LETHE_PROGRAM, 1, {}, {}});
+  stopping.Send(WithConstantId());
+  const auto daemon = stopping.Start({"--on-suspicious-id=fail"});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Get("/readyz").status == 503; }));
+  EXPECT_TRUE(daemon->Await([&] {
+    return absl::StrContains(daemon->Get("/readyz").body, "on_suspicious_id is fail");
+  })) << daemon->Get("/readyz").body;
+  EXPECT_LT(stopping.Committed()[0].offset, 3000);
 }
 
 TEST(PoliciesTest, DivertedRecordsNameReasonAndPlace) {

@@ -110,7 +110,7 @@ const BadConfig kBadKeys[] = {
      "fpp, "
      "memory, "
      "engine, on_duplicate, on_missing_id, on_malformed, "
-     "on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
+     "on_suspicious_id, on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
      "http, metrics, snapshots, "
      "schema_registry, log, counters, topics, kafka"},
@@ -338,6 +338,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.policies.on_duplicate, Action::kDrop);
   EXPECT_EQ(daemon.policies.on_missing_id, Action::kPass);
   EXPECT_EQ(daemon.policies.on_malformed, Action::kPass);
+  EXPECT_EQ(daemon.policies.on_suspicious_id, Action::kDrop);
   EXPECT_EQ(daemon.policies.on_undeliverable, Action::kDrop);
   EXPECT_EQ(daemon.policies.on_unreadable, Action::kFail);
   EXPECT_EQ(daemon.divert, "");
@@ -369,6 +370,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.policies.on_duplicate, Action::kTag);
   EXPECT_EQ(daemon.policies.on_missing_id, Action::kDrop);
   EXPECT_EQ(daemon.policies.on_malformed, Action::kFail);
+  EXPECT_EQ(daemon.policies.on_suspicious_id, Action::kDivert);
   EXPECT_EQ(daemon.policies.on_undeliverable, Action::kDivert);
   EXPECT_EQ(daemon.policies.on_unreadable, Action::kDrop);
   EXPECT_EQ(daemon.divert, "diverted");
@@ -427,6 +429,7 @@ on_unread_deleted: continue
 on_duplicate: tag
 on_missing_id: drop
 on_malformed: fail
+on_suspicious_id: divert
 on_undeliverable: divert
 on_unreadable: drop
 on_uncountable: divert
@@ -482,6 +485,7 @@ TEST(Config, EveryFlagArrives) {
                           {"on_duplicate", "tag"},
                           {"on_missing_id", "drop"},
                           {"on_malformed", "fail"},
+                          {"on_suspicious_id", "divert"},
                           {"on_undeliverable", "divert"},
                           {"on_unreadable", "drop"},
                           {"on_uncountable", "divert"},
@@ -603,6 +607,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.policies.on_duplicate, defaults.daemon.policies.on_duplicate);
     EXPECT_EQ(config.daemon.policies.on_missing_id, defaults.daemon.policies.on_missing_id);
     EXPECT_EQ(config.daemon.policies.on_malformed, defaults.daemon.policies.on_malformed);
+    EXPECT_EQ(config.daemon.policies.on_suspicious_id, defaults.daemon.policies.on_suspicious_id);
     EXPECT_EQ(config.daemon.policies.on_undeliverable, defaults.daemon.policies.on_undeliverable);
     EXPECT_EQ(config.daemon.policies.on_unreadable, defaults.daemon.policies.on_unreadable);
     EXPECT_EQ(config.daemon.process.commit_interval, defaults.daemon.process.commit_interval);

@@ -15,6 +15,7 @@ using State = RecordFields::State;
 // By the configuration: what each policy may be.
 const std::vector<Action> kOnDuplicate = {Action::kDrop, Action::kTag, Action::kDivert};
 const std::vector<Action> kOnNoId = {Action::kPass, Action::kDrop, Action::kDivert, Action::kFail};
+const std::vector<Action> kOnSuspiciousId = {Action::kDrop, Action::kPass, Action::kDivert, Action::kFail};
 const std::vector<Action> kOnUndeliverable = {Action::kDrop, Action::kDivert, Action::kFail};
 
 struct Expected {
@@ -34,6 +35,8 @@ Expected Rule(const RecordFacts& record, const Policies& policies) {
       {record.is_undeliverable, {policies.on_undeliverable, "undeliverable", &RecordCounts::undeliverable}},
       {record.id_state == State::kMissing, {policies.on_missing_id, "missing_id", &RecordCounts::missing_id}},
       {record.id_state == State::kMalformed, {policies.on_malformed, "malformed", &RecordCounts::malformed}},
+      {record.has_suspicious_id && policies.on_suspicious_id != Action::kDrop,
+       {policies.on_suspicious_id, "suspicious_id", &RecordCounts::duplicate}},
       {record.verdict == Verdict::kDuplicate, {policies.on_duplicate, "duplicate", &RecordCounts::duplicate}},
       {true, {Action::kPass, "unique", &RecordCounts::unique}},
   };
@@ -49,7 +52,10 @@ std::vector<Policies> AllPolicies() {
     for (const Action missing : kOnNoId) {
       for (const Action malformed : kOnNoId) {
         for (const Action undeliverable : kOnUndeliverable) {
-          all.push_back({duplicate, missing, malformed, undeliverable});
+          for (const Action suspicious : kOnSuspiciousId) {
+            all.push_back({duplicate, missing, malformed, undeliverable});
+            all.back().on_suspicious_id = suspicious;
+          }
         }
       }
     }
@@ -61,8 +67,9 @@ std::vector<RecordFacts> AllRecords() {
   std::vector<RecordFacts> all;
   for (const State id : {State::kPresent, State::kMissing, State::kMalformed}) {
     for (const Verdict verdict : {Verdict::kUnique, Verdict::kDuplicate}) {
-      for (int bits = 0; bits < 4; ++bits) {
-        all.push_back({id, verdict, (bits & 1) != 0, (bits & 2) != 0});
+      for (int bits = 0; bits < 8; ++bits) {
+        const bool is_suspicious = (bits & 4) != 0 && verdict == Verdict::kDuplicate;
+        all.push_back({id, verdict, (bits & 1) != 0, (bits & 2) != 0, is_suspicious});
       }
     }
   }
@@ -96,7 +103,7 @@ TEST(Disposition, EveryRecordUnderEveryPolicy) {
       ASSERT_EQ(found.reason.empty(), counts.duplicate == 0);
     }
   }
-  EXPECT_EQ(combinations, 3 * 4 * 4 * 3 * 24);
+  EXPECT_EQ(combinations, 3 * 4 * 4 * 3 * 4 * 48);
 }
 
 TEST(Disposition, AUniqueEventPassesUnderEveryPolicy) {

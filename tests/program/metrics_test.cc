@@ -73,7 +73,8 @@ DaemonReport TwoPartitions() {
                       .dropped = 7,
                       .counters = {.updates = 11, .malformed = 5, .overflowed = 7},
                       .unkeyed = 8,
-                      .future = 9};
+                      .future = 9,
+                      .suspicious = 10};
   partition.log.committed = 90;
   partition.counted_keys = 14;
   partition.log.position = 95;
@@ -153,6 +154,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_counted_keys", where)], 14);
   EXPECT_EQ(values[absl::StrCat("lethe_unkeyed_records_total", where)], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_future_timestamps_total", where)], 9);
+  EXPECT_EQ(values[absl::StrCat("lethe_suspicious_duplicates_total", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_estimated_ratio", where)], 1e-7);

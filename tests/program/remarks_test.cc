@@ -57,6 +57,16 @@ TEST(RemarksTest, LostIdsAreReportedAndNotTakenForTheMemoryLimit) {
   EXPECT_FALSE(absl::StrContains(Remarks(report)[0], "limit")) << Remarks(report)[0];
 }
 
+TEST(RemarksTest, AnIdThatManyEventsShareIsReportedWithTwoOfThem) {
+  DaemonReport report;
+  report.lanes.resize(1);
+  report.lanes[0].partitions.resize(1);
+  EXPECT_TRUE(Remarks(report).empty());
+  report.lanes[0].partitions[0].shared_id = SharedIdWatch::Pair{701, 702};
+  ASSERT_EQ(Remarks(report).size(), 1u);
+  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "701 and 702")) << Remarks(report)[0];
+}
+
 TEST(RemarksTest, PartitionsThatTheRouterDoesNotWaitForAreNamed) {
   DaemonReport report;
   report.routing_lanes.resize(1);

@@ -151,11 +151,10 @@ absl::Status CheckDivert(Draft& draft) {
   const Policies& policies = daemon.policies;
   if (!policies.diverts()) daemon.divert.clear();  // nothing would be written to it
   if (!policies.diverts() || !daemon.divert.empty()) return absl::OkStatus();
-  const std::pair<absl::string_view, Action> actions[] = {{"on_duplicate", policies.on_duplicate},
-                                                          {"on_missing_id", policies.on_missing_id},
-                                                          {"on_malformed", policies.on_malformed},
-                                                          {"on_undeliverable", policies.on_undeliverable},
-                                                          {"on_uncountable", policies.on_uncountable}};
+  const std::pair<absl::string_view, Action> actions[] = {
+      {"on_duplicate", policies.on_duplicate},         {"on_missing_id", policies.on_missing_id},
+      {"on_malformed", policies.on_malformed},         {"on_suspicious_id", policies.on_suspicious_id},
+      {"on_undeliverable", policies.on_undeliverable}, {"on_uncountable", policies.on_uncountable}};
   const auto* diverts =
       absl::c_find_if(actions, [](const auto& each) { return each.second == Action::kDivert; });
   return Wrong(draft.PlaceOf(diverts->first),

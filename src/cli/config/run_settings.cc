@@ -129,6 +129,12 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"on_malformed", "pass|drop|divert|fail", "pass", false,
      "Handling of records with broken JSON, Avro or Protobuf, if the id is in it", "divert",
      Choice<Policy<&Policies::on_malformed>, Action::kPass, Action::kDrop, Action::kDivert, Action::kFail>},
+    {"on_suspicious_id", "drop|pass|divert|fail", "drop", false,
+     "Handling of copies that differ, once a hundred of one id did: the id may be a constant or a default. "
+     "drop takes them for copies, with a warning and an alert",
+     "divert",
+     Choice<Policy<&Policies::on_suspicious_id>, Action::kDrop, Action::kPass, Action::kDivert,
+            Action::kFail>},
     {"on_undeliverable", "drop|divert|fail", "drop", false,
      "Handling of records that the output topic rejects for good, such as too large ones", "divert",
      Choice<Policy<&Policies::on_undeliverable>, Action::kDrop, Action::kDivert, Action::kFail>},
@@ -242,7 +248,8 @@ absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }
 bool IsTopicSetting(absl::string_view key) {
   constexpr absl::string_view kKeys =
       "input input_header output id scope horizon renew max_future fpp engine on_duplicate on_missing_id "
-      "on_malformed on_undeliverable on_unreadable on_uncountable divert start on_short_history "
+      "on_malformed on_suspicious_id on_undeliverable on_unreadable on_uncountable divert start "
+      "on_short_history "
       "on_unread_deleted snapshots snapshots.to snapshots.every";
   const std::vector<absl::string_view> keys = absl::StrSplit(kKeys, ' ');
   return absl::c_linear_search(keys, key);

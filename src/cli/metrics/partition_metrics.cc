@@ -126,6 +126,12 @@ constexpr PartitionMetric kMetrics[] = {
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.future); },
      kOfRouting},
+    {{"lethe_suspicious_duplicates_total", kCounter, kLabels, "records",
+      "Duplicates that differ from others of their id, once a hundred of one id did (on_suspicious_id).",
+      "It rises: `id` is a constant or a default in these records, and their events are lost; the log names "
+      "two of them.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.suspicious); }},
     {{"lethe_stream_time_seconds", kGauge, kLabels, "seconds since 1970",
       "Stream time: the running maximum of the median of the last 101 timestamps; -Inf until it starts.",
       "No growth while records are read: most of them have older timestamps.", Fold::kMax},

@@ -177,6 +177,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"unkeyed_records", partition.counts.unkeyed},
           {"suppressed_records", partition.counts.suppressed},
           {"future_timestamps", partition.counts.future},
+          {"suspicious_duplicates", partition.counts.suspicious},
           {"malformed_deltas", partition.counts.counters.malformed},
           {"filter", FilterJson(partition.filter.filter, detailed)},
           {"audit", AuditJson(partition.filter.audit)}};

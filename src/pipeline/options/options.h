@@ -38,13 +38,15 @@ struct Policies {
   Action on_unreadable = Action::kFail;     // kFail or kDrop
   // For an event that passes and cannot be counted. kPass, or kDivert: a copy is diverted.
   Action on_uncountable = Action::kPass;
+  // For a duplicate that differs from others of an id that many events share. kDrop, kPass, kDivert or kFail.
+  Action on_suspicious_id = Action::kDrop;
   OnShortHistory on_short_history = OnShortHistory::kContinue;
   OnUnreadDeleted on_unread_deleted = OnUnreadDeleted::kFail;
 
   bool diverts() const {
     return on_duplicate == Action::kDivert || on_missing_id == Action::kDivert ||
-           on_malformed == Action::kDivert || on_undeliverable == Action::kDivert ||
-           on_uncountable == Action::kDivert;
+           on_malformed == Action::kDivert || on_suspicious_id == Action::kDivert ||
+           on_undeliverable == Action::kDivert || on_uncountable == Action::kDivert;
   }
 };
 

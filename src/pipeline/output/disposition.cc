@@ -6,6 +6,7 @@ namespace {
 using Count = int64_t RecordCounts::*;
 
 constexpr absl::string_view kSameId = "a record before it has the same id";
+constexpr absl::string_view kSuspiciousId = "many records that differ have the same id";
 
 Count CountOf(Action action) {
   switch (action) {
@@ -47,6 +48,11 @@ Disposition Decide(const RecordFacts& record, const Policies& policies) {
     case RecordFields::State::kWaiting:  // not judged yet
     case RecordFields::State::kPresent:
       break;
+  }
+  // Where its own policy drops it, too, it is a copy like others: tagged, say.
+  if (record.has_suspicious_id && policies.on_suspicious_id != Action::kDrop) {
+    return {policies.on_suspicious_id, "suspicious_id", "on_suspicious_id", kSuspiciousId,
+            &RecordCounts::duplicate};
   }
   return Judged(record.verdict, policies);
 }

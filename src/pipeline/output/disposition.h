@@ -17,6 +17,7 @@ struct RecordFacts {
   Verdict verdict = Verdict::kUnique;  // only used if the id is present; kUnique before it is judged
   bool is_undeliverable = false;       // the output rejects it for good
   bool is_divert_refused = false;      // and so does the dead-letter topic
+  bool has_suspicious_id = false;      // a duplicate of an id that many events share (SharedIdWatch)
 };
 
 struct Disposition {

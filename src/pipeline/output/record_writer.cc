@@ -23,7 +23,8 @@ Disposition RecordWriter::DispositionOf(const JudgedRecord& record, const Undeli
   return Dispose({.id_state = record.id_state,
                   .verdict = record.verdict,
                   .is_undeliverable = known != nullptr,
-                  .is_divert_refused = known != nullptr && known->divert_refused},
+                  .is_divert_refused = known != nullptr && known->divert_refused,
+                  .has_suspicious_id = record.has_suspicious_id},
                  policies());
 }
 

@@ -35,6 +35,7 @@ struct JudgedRecord {
   absl::string_view reason = {};       // why there is none
   absl::Span<const CounterChange> changes = {};
   std::optional<int32_t> route = {};  // of the router of `scope: topic`: the output partition
+  bool has_suspicious_id = false;
 };
 
 // Consecutive judged records of one partition.

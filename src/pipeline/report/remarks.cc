@@ -29,6 +29,14 @@ std::optional<std::string> LostIdsRemark(const PartitionReport& partition) {
                       "and restart lethe, which then makes a new key");
 }
 
+std::optional<std::string> SharedIdRemark(const PartitionReport& partition) {
+  if (!partition.shared_id) return std::nullopt;
+  return absl::StrCat(partition.Name(), ": many records that differ share one id, such as those at offsets ",
+                      partition.shared_id->first_offset, " and ", partition.shared_id->second_offset, ": ",
+                      FormatCount(partition.counts.suspicious),
+                      " were judged as copies, by on_suspicious_id; correct id, or their producer");
+}
+
 std::string ThrottleRemark(absl::string_view client, double share) {
   return absl::StrFormat(
       "a quota of the brokers holds the %s back %.0f %% of the time; raise the quota of its user or "
@@ -102,6 +110,7 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
     if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);
     AddFirst(lane.partitions, MemoryRemark, &remarks);
     AddFirst(lane.partitions, LostIdsRemark, &remarks);
+    AddFirst(lane.partitions, SharedIdRemark, &remarks);
   }
   for (const LaneReport& lane : report.routing_lanes) {
     if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);

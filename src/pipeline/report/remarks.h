@@ -18,6 +18,9 @@ std::optional<std::string> MemoryRemark(const PartitionReport& partition);
 // That the filter has lost ids.
 std::optional<std::string> LostIdsRemark(const PartitionReport& partition);
 
+// That many events share an id.
+std::optional<std::string> SharedIdRemark(const PartitionReport& partition);
+
 // That quotas hold a client, "consumer" or "producer", back for this share of the time.
 std::string ThrottleRemark(absl::string_view client, double share);
 

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/status.h"
+#include "src/pipeline/report/shared_id_watch.h"
 #include "src/pipeline/report/watches.h"
 #include "src/record/schema_source.h"
 
@@ -51,8 +52,9 @@ struct RecordCounts {
   int64_t diverted = 0;
   int64_t dropped = 0;
   CounterCounts counters = {};
-  int64_t unkeyed = 0;  // without a key
-  int64_t future = 0;   // dated further ahead than max_future
+  int64_t unkeyed = 0;     // without a key
+  int64_t future = 0;      // dated further ahead than max_future
+  int64_t suspicious = 0;  // duplicates that differ from others of an id that many events share
 
   RecordCounts& operator+=(const RecordCounts& other) {
     unique += other.unique;
@@ -69,6 +71,7 @@ struct RecordCounts {
     counters += other.counters;
     unkeyed += other.unkeyed;
     future += other.future;
+    suspicious += other.suspicious;
     return *this;
   }
 };
@@ -157,6 +160,8 @@ struct PartitionReport {
   // Since then an open transaction of a producer hides the records at `log.position`; InfiniteFuture(): it
   // does not, or has not for long.
   absl::Time open_transaction_since = absl::InfiniteFuture();
+  // Two records that differ, of an id that many share.
+  std::optional<SharedIdWatch::Pair> shared_id = std::nullopt;
   bool keys_moved = false;  // the topic grew within the horizon: copies may be in different partitions
   // Up to a quarter of a second old, or older if the lane has many partitions.
   PartitionStatus filter;

@@ -20,6 +20,7 @@
 #include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/topic_partition.h"
 #include "src/pipeline/report/report.h"
+#include "src/pipeline/report/shared_id_watch.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "src/pipeline/restore/restart_points.h"
 #include "src/pipeline/restore/restore_progress.h"
@@ -244,6 +245,8 @@ class Task {
   // Keeps the snapshot: a commit with an unknown outcome may name it.
   void LeaveNamed();
 
+  SharedIdWatch& shared_ids() { return shared_ids_; }
+  const SharedIdWatch& shared_ids() const { return shared_ids_; }
   SchemaWait& schema_wait() { return schema_wait_; }  // of the record at `next`
   const SchemaWait& schema_wait() const { return schema_wait_; }
   Pace& pace() { return pace_; }
@@ -320,6 +323,7 @@ class Task {
   std::optional<UnreadableBatch> unreadable_;
   std::string unreadable_why_;
 
+  SharedIdWatch shared_ids_;
   SchemaWait schema_wait_;
   Pace pace_;
   bool warned_of_memory_ = false;
