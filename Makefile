@@ -58,8 +58,8 @@ if [ "$$(id -u)" != 0 ]; then \
   as_root=sudo; \
 fi; \
 $(if $(foreign),{ ! echo "$$missing" | grep -q $(foreign) || $$as_root dpkg --add-architecture $(ARCH); } &&) \
-$$as_root apt-get update -qq && \
-$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing > /dev/null
+$$as_root apt-get update -qq -o DPkg::Lock::Timeout=300 && \
+$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -o DPkg::Lock::Timeout=300 -y --no-install-recommends $$missing > /dev/null
 endef
 
 # A build folder that knows the tests stays as it is when only the program is asked for.

@@ -29,7 +29,6 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr absl::Duration kWireDelay = absl::Milliseconds(150);
 constexpr int kAbortedRecords = 30;
 constexpr int64_t kSlowBytesPerSecond = 50'000;
-// The default of max_future.
 constexpr absl::Duration kMaxFuture = absl::Hours(1);
 constexpr char kFenced[] = "runs as instance";
 
@@ -196,6 +195,7 @@ absl::Status Run::StartInstance(int i) {
                   "--id=json:/id",
                   "--engine=" + schedule_.engine,
                   "--horizon=" + absl::FormatDuration(schedule_.horizon),
+                  "--max-future=" + absl::FormatDuration(kMaxFuture),
                   "--fpp=1e-9",
                   "--commit-interval=" + absl::FormatDuration(schedule_.commit_interval),
                   "--counter=name=deltas,key=json:/country,delta=json:/amount,output=" + counters_,

@@ -308,6 +308,16 @@ TEST(Config, ErrorsOfTheStageAreReportedWithTheLine) {
   }
 }
 
+TEST(Config, TheLimitOfFutureTimesFollowsAShortHorizon) {
+  const auto max_future = [](const std::string& more) {
+    return FromFile(kRequired + more)->daemon.max_future;
+  };
+  EXPECT_EQ(max_future("horizon: 30m\n"), absl::Minutes(30) / 16);
+  EXPECT_EQ(max_future("horizon: 5s\n"), absl::Seconds(1));
+  EXPECT_EQ(max_future("horizon: 48h\n"), absl::Hours(1));
+  EXPECT_EQ(max_future("horizon: 30m\nmax_future: 2h\n"), absl::Hours(2));
+}
+
 TEST(Config, RequiredAloneGivesTheDefaults) {
   const absl::StatusOr<RunConfig> config = FromFile(kRequired);
   ASSERT_TRUE(config.ok()) << config.status();
@@ -339,6 +349,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.policies.on_missing_id, Action::kPass);
   EXPECT_EQ(daemon.policies.on_malformed, Action::kPass);
   EXPECT_EQ(daemon.policies.on_suspicious_id, Action::kDrop);
+  EXPECT_EQ(daemon.max_future, absl::Hours(1));
   EXPECT_EQ(daemon.policies.on_undeliverable, Action::kDrop);
   EXPECT_EQ(daemon.policies.on_unreadable, Action::kFail);
   EXPECT_EQ(daemon.divert, "");
@@ -589,9 +600,9 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     RunConfig config;
     EXPECT_TRUE(setting.set(setting.example, config).ok());
     EXPECT_EQ(setting.required && !setting.fallback.empty(), false);
-    // Those depend on the input, on the host and its memory limit, and on whether an instance is named.
+    // Those depend on the input, on the host and its memory limit, and on other keys.
     if (setting.fallback.empty() || setting.key == "group" || setting.key == "instance" ||
-        setting.key == "memory" || setting.key == "static_membership") {
+        setting.key == "max_future" || setting.key == "memory" || setting.key == "static_membership") {
       continue;
     }
     config = RunConfig();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -174,6 +175,23 @@ TEST(Documents, TheyHaveAtMost30000WordsBesideTheChanges) {
     if (document.filename() != "CHANGELOG.md") count += CountWords(document);
   }
   EXPECT_LE(count, 30'000);
+}
+
+// The version is CMake's; what a user copies names the same.
+TEST(Documents, TheyNameThePresentVersion) {
+  const std::string build = ReadFile(fs::path(LETHE_SOURCE_DIR) / "CMakeLists.txt");
+  std::smatch present;
+  ASSERT_TRUE(std::regex_search(build, present, std::regex(R"(project\(lethe VERSION (\S+))")));
+  for (const char* file : {"connectors/OPERATIONS.md", "connectors/kubernetes/sidecar.yaml",
+                           "connectors/kubernetes/lethe/Chart.yaml"}) {
+    const std::string text = ReadFile(fs::path(LETHE_SOURCE_DIR) / file);
+    static const std::regex version(R"re((lethe:|ersion: "?)(\d+\.\d+\.\d+))re");
+    int found = 0;
+    for (std::sregex_iterator at(text.begin(), text.end(), version), end; at != end; ++at, ++found) {
+      EXPECT_EQ((*at)[2].str(), present[1].str()) << file;
+    }
+    EXPECT_GT(found, 0) << file;
+  }
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ EffectiveValue Default(const Setting<RunConfig>& setting, const RunConfig& confi
   EffectiveValue value = {std::string(setting.key), std::string(setting.fallback), "default"};
   if (setting.key == "group") value.text = daemon.process.group;
   if (setting.key == "instance") value.text = daemon.process.instance;
+  if (setting.key == "max_future") value.text = absl::FormatDuration(daemon.max_future);
   if (setting.key == "static_membership") {
     value.text = daemon.process.static_membership == StaticMembership::kAfterCrash ? "crash" : "false";
   }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -161,6 +162,15 @@ absl::Status CheckDivert(Draft& draft) {
                "divert needs a topic: set divert (or --divert), for example orders-diverted");
 }
 
+// Stream time may be so far ahead of the clock, and ids are forgotten earlier by as much: of a short horizon
+// that would be all of it.
+absl::Status SetMaxFuture(Draft& draft) {
+  DaemonOptions& daemon = draft.config.daemon;
+  if (draft.given.contains("max_future")) return absl::OkStatus();
+  daemon.max_future = std::clamp(daemon.stage.horizon / 16, absl::Seconds(1), absl::Hours(1));
+  return absl::OkStatus();
+}
+
 // Each value was good by itself; an engine may have limits of its own.
 absl::Status CheckStage(Draft& draft) {
   const DaemonOptions& daemon = draft.config.daemon;
@@ -231,8 +241,9 @@ absl::Status CheckInstance(Draft& draft) {
 }  // namespace
 
 absl::Status ApplyRules(Draft& draft) {
-  for (const auto& rule : {CheckMissing, CheckCounters, CheckNames, CheckTopics, CheckMerged, CheckDivert,
-                           CheckStage, CheckTransactionTimeout, CheckSchemas, CheckGroup, CheckInstance}) {
+  for (const auto& rule :
+       {CheckMissing, CheckCounters, CheckNames, CheckTopics, CheckMerged, CheckDivert, SetMaxFuture,
+        CheckStage, CheckTransactionTimeout, CheckSchemas, CheckGroup, CheckInstance}) {
     if (absl::Status status = rule(draft); !status.ok()) return status;
   }
   return absl::OkStatus();
