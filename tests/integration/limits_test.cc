@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -322,8 +323,12 @@ TEST(LimitsTest, ABrokerThatDoesNotAnswerIsNamed) {
       const HttpAnswer ready = daemon->Get("/readyz");
       return ready.status == 503 && absl::StrContains(ready.body, "have not told where logs end");
     })) << daemon->Get("/readyz").body;
+    // Nor is it said that there is no lag.
+    EXPECT_TRUE(std::isnan(daemon->Metric("lethe_lag_records")));
+    EXPECT_TRUE(absl::StrContains(daemon->Get("/status").body, R"("lag_records":null)"));
   }
   EXPECT_TRUE(daemon->AwaitReady());
+  EXPECT_EQ(daemon->Metric("lethe_lag_records"), 0);
   flow.SendIds("a", 1, 100);
   EXPECT_TRUE(daemon->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
   EXPECT_TRUE(daemon->Stop());

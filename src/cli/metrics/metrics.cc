@@ -147,9 +147,9 @@ constexpr LaneMetric kLaneMetrics[] = {
       "Records that are not committed yet, of all partitions of the lane.",
       "One lane behind the others: its partitions have more traffic."},
      [](const LaneReport& l) {
-       int64_t lag = 0;
-       for (const PartitionReport& partition : l.partitions) lag += partition.log.lag();
-       return static_cast<double>(lag);
+       double lag = 0;
+       for (const PartitionReport& partition : l.partitions) lag += LagOf(partition);
+       return lag;
      }},
 };
 

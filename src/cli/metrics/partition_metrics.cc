@@ -1,6 +1,7 @@
 #include "src/cli/metrics/partition_metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -149,10 +150,11 @@ constexpr PartitionMetric kMetrics[] = {
       "No growth while `lethe_lag_records` grows: /readyz says what lethe waits for.", Fold::kLeftOut},
      [](const PartitionReport& p) { return static_cast<double>(p.log.committed); },
      kOfRouting},
-    {{"lethe_lag_records", kGauge, kLabels, "records", "Records of the input that are not committed yet.",
+    {{"lethe_lag_records", kGauge, kLabels, "records",
+      "Records of the input that are not committed yet; NaN while the brokers do not answer.",
       "It grows: the input is faster than the lanes; add lanes or instances, up to the number of partitions.",
       Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.log.lag()); },
+     LagOf,
      kOfRouting},
     {{"lethe_restoring", kGauge, kLabels, "1 or 0; folded: partitions",
       "1 while the filter is rebuilt from the log.",
@@ -437,6 +439,10 @@ void AddStage(const std::vector<LaneReport>& lanes, bool is_routing, bool per_pa
 }
 
 }  // namespace
+
+double LagOf(const PartitionReport& partition) {
+  return partition.log.is_answered ? static_cast<double>(partition.log.lag()) : std::nan("");
+}
 
 const char* StepKindName(AdaptationStep::Kind kind) {
   switch (kind) {

@@ -15,6 +15,9 @@ namespace lethe {
 // As the label `kind` says it, and /status.
 const char* StepKindName(AdaptationStep::Kind kind);
 
+// In records; NaN if it is not known.
+double LagOf(const PartitionReport& partition);
+
 std::vector<MetricDefinition> PartitionDefinitions();
 
 // One family for each definition, in that order.

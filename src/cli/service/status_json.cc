@@ -156,6 +156,9 @@ Json TotalsJson(const DaemonReport& report) {
   return {{"records", RecordsJson(totals)}, {"actions", ActionsJson(totals)}};
 }
 
+// Null while the brokers do not answer.
+Json LagJson(const LogReport& log) { return log.is_answered ? Json(log.lag()) : Json(); }
+
 Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
   return {{"topic", partition.topic},
           {"horizon_seconds", Seconds(partition.horizon)},
@@ -166,7 +169,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"short_history", partition.short_history},
           {"keys_moved", partition.keys_moved},
           {"committed_offset", partition.log.committed},
-          {"lag_records", partition.log.lag()},
+          {"lag_records", LagJson(partition.log)},
           {"restore",
            {{"from_offset", partition.restore.from},
             {"to_offset", partition.restore.to},
@@ -202,7 +205,7 @@ Json RoutingPartitionJson(const PartitionReport& partition, int lane) {
           {"phase", PhaseName(partition.phase)},
           {"problem", partition.problem},
           {"committed_offset", partition.log.committed},
-          {"lag_records", partition.log.lag()},
+          {"lag_records", LagJson(partition.log)},
           {"routed_records", partition.counts.unique},
           {"undeliverable_records", partition.counts.undeliverable}};
 }
@@ -238,6 +241,7 @@ struct TopicSum {
   std::optional<Phase> phase;  // the one that needs attention most
   std::string problem;
   int64_t lag = 0;
+  bool is_answered = true;
   RecordCounts counts;
   double fpp_estimated = 0;
   int64_t ids = 0;
@@ -272,6 +276,7 @@ std::map<absl::string_view, TopicSum> SumsOf(const DaemonReport& report) {
         sum.problem = partition.problem;
       }
       sum.lag += partition.log.lag();
+      sum.is_answered = sum.is_answered && partition.log.is_answered;
       sum.counts += partition.counts;
       sum.fpp_estimated = std::max(sum.fpp_estimated, filter.fpp.estimated);
       sum.ids += static_cast<int64_t>(filter.ids);
@@ -305,7 +310,7 @@ Json TopicsJson(const DaemonReport& report) {
                       {"problem", topic.problem.empty() ? sum.problem : topic.problem},
                       {"phase", sum.phase ? PhaseName(*sum.phase) : ""},
                       {"partitions", sum.partitions},
-                      {"lag_records", sum.lag},
+                      {"lag_records", sum.is_answered ? Json(sum.lag) : Json()},
                       {"records", RecordsJson(sum.counts)},
                       {"actions", ActionsJson(sum.counts)},
                       {"fpp_estimated", sum.fpp_estimated},

@@ -31,6 +31,12 @@ constexpr absl::Duration kAskUnansweredAgainAfter = absl::Seconds(2);  // withou
 // Together with the rest of the shutdown, less than the time promised after SIGTERM.
 constexpr absl::Duration kStorePatience = absl::Seconds(1);
 
+void MarkUnanswered(std::vector<LaneReport>& lanes) {
+  for (LaneReport& lane : lanes) {
+    for (PartitionReport& partition : lane.partitions) partition.log.is_answered = false;
+  }
+}
+
 }  // namespace
 
 Daemon::Daemon(std::unique_ptr<Connector> connector, DaemonOptions options, OpenStore open_store,
@@ -424,6 +430,8 @@ DaemonReport Daemon::Report() const {
                           : "the inputs are routed to their ends first");
   }
   judging_.AddReasons(report.lanes, reasons, problems);
+  if (!judging_.AreAnswered()) MarkUnanswered(report.lanes);
+  if (routing_ && !routing_->AreAnswered()) MarkUnanswered(report.routing_lanes);
   SetReadiness(reasons, problems, report);
   return report;
 }

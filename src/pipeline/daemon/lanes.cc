@@ -121,6 +121,11 @@ void Lanes::AddReasons(const std::vector<LaneReport>& reports, std::vector<std::
   lethe::AddReasons(group, reports, reasons, problems);
 }
 
+bool Lanes::AreAnswered() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return unanswered_.ok();
+}
+
 absl::Duration Lanes::SilentFor() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   absl::Duration longest = absl::ZeroDuration();

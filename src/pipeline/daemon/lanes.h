@@ -57,6 +57,8 @@ class Lanes {
                   std::vector<TopicProblem>& problems) const;
   // Of the most silent lane.
   absl::Duration SilentFor() const;
+  // Whether the brokers tell where logs end.
+  bool AreAnswered() const;
   // Whether that is true of all lanes, which have started; and of any.
   bool OnlyLeave() const;
   bool LeaveUnfinished() const;

@@ -127,6 +127,7 @@ struct LogReport {
   int64_t committed = 0;       // the next offset to process, as committed
   int64_t position = 0;        // the next offset to read
   int64_t high_watermark = 0;  // the end of the log, as last fetched; 0 if not known
+  bool is_answered = true;     // false: the brokers do not tell where it ends now, and the lag is not known
 
   // Records that are not committed yet. 0 at the end of the log, whose last offsets may be control records.
   int64_t lag() const {
