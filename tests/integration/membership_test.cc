@@ -1,9 +1,11 @@
 // How instances come back into their group: after a crash, after a stop, and with another assignment.
 #include <gtest/gtest.h>
+#include <librdkafka/rdkafka.h>
 #include <signal.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -48,6 +50,40 @@ TEST(MembershipTest, AnInstanceThatCrashedTakesItsPlaceAgainAtOnce) {
   EXPECT_LT(absl::Now() - killed, kLong);
   flow.SendIds("a", 51, 150);
   EXPECT_TRUE(daemon->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
+  EXPECT_TRUE(daemon->Stop());
+}
+
+// It gets partitions, whose records lethe does not see.
+TEST(MembershipTest, AMemberThatIsNotLethesIsNamed) {
+  Flow flow(Options(2));
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(daemon->AwaitReady());
+  EXPECT_EQ(daemon->Metric("lethe_foreign_members"), 0);
+  char reason[256];
+  rd_kafka_conf_t* const conf = rd_kafka_conf_new();
+  for (const auto& [name, value] : {std::pair<std::string, std::string>("group.id", flow.group()),
+                                    {"bootstrap.servers", SharedBroker().bootstrap()},
+                                    {"enable.auto.commit", "false"}}) {
+    ASSERT_EQ(rd_kafka_conf_set(conf, name.c_str(), value.c_str(), reason, sizeof reason), RD_KAFKA_CONF_OK);
+  }
+  Handle foreign(rd_kafka_new(RD_KAFKA_CONSUMER, conf, reason, sizeof reason));
+  ASSERT_NE(foreign, nullptr) << reason;
+  rd_kafka_topic_partition_list_t* const topics = rd_kafka_topic_partition_list_new(1);
+  rd_kafka_topic_partition_list_add(topics, flow.input().c_str(), RD_KAFKA_PARTITION_UA);
+  EXPECT_EQ(rd_kafka_subscribe(foreign.get(), topics), RD_KAFKA_RESP_ERR_NO_ERROR);
+  rd_kafka_topic_partition_list_destroy(topics);
+  EXPECT_TRUE(daemon->Await([&] {
+    if (rd_kafka_message_t* const message = rd_kafka_consumer_poll(foreign.get(), 10)) {
+      rd_kafka_message_destroy(message);
+    }
+    return daemon->Metric("lethe_foreign_members") == 1;
+  }));
+  const HttpAnswer ready = daemon->Get("/readyz");
+  EXPECT_EQ(ready.status, 200) << ready.body;
+  EXPECT_TRUE(absl::StrContains(ready.body, "rdkafka on host")) << ready.body;
+  rd_kafka_consumer_close(foreign.get());
+  foreign.reset();
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_foreign_members") == 0; }));
   EXPECT_TRUE(daemon->Stop());
 }
 

@@ -29,6 +29,7 @@ DaemonReport TwoPartitions() {
   report.instance = "lethe-0";
   report.first.engine = "compact";
   report.first.horizon = absl::Hours(1);
+  report.foreign_members = {"rdkafka on host /10.0.0.7", "rdkafka on host /10.0.0.8"};
   report.memory_used_bytes = 1000;
   report.memory_limit_bytes = 2000;
   report.schemas = {.known = 8, .waiting = 1, .answered = 9, .unknown = 2, .refused = 3, .failed = 4};
@@ -120,6 +121,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values["lethe_memory_limit_bytes,group=shop"], 2000);
   EXPECT_EQ(values["lethe_filter_horizon_seconds,group=shop"], 3600);
   EXPECT_EQ(values["lethe_ready,group=shop"], 1);
+  EXPECT_EQ(values["lethe_foreign_members,group=shop"], 2);
   EXPECT_EQ(values["lethe_schemas_known,group=shop"], 8);
   EXPECT_EQ(values["lethe_schemas_waiting,group=shop"], 1);
   EXPECT_EQ(values["lethe_schema_requests_total,group=shop,result=answered"], 9);

@@ -67,6 +67,14 @@ TEST(RemarksTest, AnIdThatManyEventsShareIsReportedWithTwoOfThem) {
   EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "701 and 702")) << Remarks(report)[0];
 }
 
+TEST(RemarksTest, MembersThatAreNotLethesAreNamed) {
+  DaemonReport report;
+  report.foreign_members = {"rdkafka on host /10.0.0.7", "shop on host /10.0.0.8"};
+  ASSERT_EQ(Remarks(report).size(), 1u);
+  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "rdkafka on host /10.0.0.7 (and 1 more)"))
+      << Remarks(report)[0];
+}
+
 TEST(RemarksTest, PartitionsThatTheRouterDoesNotWaitForAreNamed) {
   DaemonReport report;
   report.routing_lanes.resize(1);

@@ -307,7 +307,8 @@ std::vector<NamedMember> Group::Members() const {
   std::vector<NamedMember> members;
   for (const Member& member : members_) {
     const std::string name = member.client == nullptr ? "" : member.client->name();
-    members.push_back({member.id, member.static_id.empty() ? name : member.static_id, "host"});
+    members.push_back({member.id, member.static_id.empty() ? name : member.static_id, "host",
+                       absl::StrCat(kClientIdPrefix, name)});
   }
   return members;
 }

@@ -1,5 +1,6 @@
 #include "connectors/kafka/group/broker_client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "connectors/kafka/client/log_reader.h"
@@ -100,18 +101,25 @@ absl::StatusOr<std::vector<NamedMember>> BrokerClient::AskMembers() {
   // rd_kafka_DescribeConsumerGroups() says more, but where brokers do not know the request, such as the one
   // of `lethe demo`, the client of librdkafka 2.0.2 never closes.
   const rd_kafka_group_list* raw = nullptr;
-  const rd_kafka_resp_err_t code = rd_kafka_list_groups(client(), group_.c_str(), &raw, kAskTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the members of the group");
+  rd_kafka_resp_err_t code = rd_kafka_list_groups(client(), group_.c_str(), &raw, kAskTimeoutMs);
   const GroupsPtr groups(raw);
+  // All brokers are asked for the group, and one that is away does not matter if the coordinator has
+  // answered. One that is no more, or not yet, the coordinator lists the group without its members.
+  const rd_kafka_group_info* group = nullptr;
+  for (int i = 0; groups != nullptr && i < groups->group_cnt; ++i) {
+    group = &groups->groups[i];
+    code = group->err;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) break;
+  }
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the members of the group");
   std::vector<NamedMember> members;
-  for (int i = 0; i < groups->group_cnt; ++i) {
-    for (int j = 0; j < groups->groups[i].member_cnt; ++j) {
-      const rd_kafka_group_member_info& member = groups->groups[i].members[j];
-      const absl::string_view id = member.member_id;
-      if (id.size() <= kIdBehindName) continue;
-      members.push_back(
-          {std::string(id), std::string(id.substr(0, id.size() - kIdBehindName)), member.client_host});
-    }
+  for (int i = 0; group != nullptr && i < group->member_cnt; ++i) {
+    const rd_kafka_group_member_info& member = group->members[i];
+    const absl::string_view id = member.member_id;
+    members.push_back({.id = std::string(id),
+                       .name = std::string(id.substr(0, id.size() - std::min(id.size(), kIdBehindName))),
+                       .host = member.client_host,
+                       .client = member.client_id});
   }
   return members;
 }

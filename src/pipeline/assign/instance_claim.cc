@@ -30,6 +30,10 @@ absl::Duration SessionTimeout(const DaemonOptions& options) {
 
 }  // namespace
 
+std::string ClientId(const ProcessOptions& process) {
+  return PropertyOr(process, "client.id", absl::StrCat(kClientIdPrefix, process.instance));
+}
+
 std::string MemberName(const ProcessOptions& process, int lane) {
   return absl::StrCat(process.instance, "-", lane);
 }
@@ -42,9 +46,8 @@ InstanceClaim::InstanceClaim(const DaemonOptions& options, AskMembers ask, const
       clock_(clock) {}
 
 std::string InstanceClaim::NameOf(const ProcessOptions& process, int lane) {
-  return process.static_membership != StaticMembership::kNever
-             ? MemberName(process, lane)
-             : PropertyOr(process, "client.id", absl::StrCat("lethe-", process.instance));
+  return process.static_membership != StaticMembership::kNever ? MemberName(process, lane)
+                                                               : ClientId(process);
 }
 
 bool InstanceClaim::HasName(const ProcessOptions& process, const NamedMember& member) {
@@ -80,18 +83,26 @@ absl::StatusOr<std::string> InstanceClaim::HostOfOther(int lane, const std::stri
     ++of_this_name;
     if (member.id != own) host = member.host;
   }
-  if (is_static_ && of_this_name == 0) return absl::UnavailableError("no member of this name is left");
   // Without static membership the process's lanes share a name.
   return of_this_name > (is_static_ ? 0 : options_.process.lanes) ? host : "";
 }
 
 absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
+  // A fence alone is no proof of another process. librdkafka 2.0.2 fences itself: when the session has timed
+  // out, it may send a heartbeat without its member's id, which a broker answers as if another had come. A
+  // broker that takes a join and dies before it answers has given the place to a member id that nobody got.
+  // And a slow transaction is fenced, too. Only the group says whether another has the name.
   const absl::StatusOr<std::string> asked = HostOfOther(lane, own);
-  // librdkafka 2.0.2 fences itself: when the session has timed out, it may send a heartbeat without its
-  // member's id, which a broker answers as if another had come. And a slow transaction is fenced, too.
-  // A consumer of a static member is fenced by another for certain, whether the group can be asked or not.
-  if (asked.ok() ? asked->empty() : !is_static_) return absl::OkStatus();
-  const std::string host = asked.value_or("unknown");
+  if (!asked.ok()) {
+    spdlog::warn(
+        "lane {}: fenced as instance {} of group {}, and the group does not say whether another process has "
+        "the "
+        "name: {}",
+        lane, options_.process.instance, options_.process.group, std::string(asked.status().message()));
+    return absl::OkStatus();
+  }
+  if (asked->empty()) return absl::OkStatus();
+  const std::string& host = *asked;
   const std::lock_guard<std::mutex> lock(mutex_);
   const absl::Time now = clock_.Steady();
   Row& of_lane = rows_[lane];
@@ -99,10 +110,11 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
   const bool is_newcomer = now < newcomer_until_;
   if (!is_newcomer && of_lane.fences <= kMostInARow) {
     spdlog::warn(
-        "lane {}: another process, on host {}, runs as instance {} of group {}: taking the name back from "
-        "it. "
-        "Give each process its own instance",
-        lane, host, options_.process.instance, options_.process.group);
+        "lane {}: group {} has another member of instance {}, on host {}: another process, or a join of this "
+        "one "
+        "whose answer was lost. Taking the place back; if there is another process, give each its own "
+        "instance",
+        lane, options_.process.group, options_.process.instance, host);
     return absl::OkStatus();
   }
   return absl::AlreadyExistsError(

@@ -18,10 +18,16 @@
 namespace lethe {
 
 struct NamedMember {
-  std::string id;    // the broker's, new each time it joins
-  std::string name;  // the group.instance.id; without static membership the client.id
-  std::string host;  // as the broker sees it
+  std::string id;           // the broker's, new each time it joins
+  std::string name;         // the group.instance.id; without static membership the client.id
+  std::string host;         // as the broker sees it
+  std::string client = {};  // the client.id
 };
+
+// The client.id that lethe sets is this and the instance.
+inline constexpr char kClientIdPrefix[] = "lethe-";
+// That of the process, which its properties may set.
+std::string ClientId(const ProcessOptions& process);
 
 // The group.instance.id of a lane that is a static member: each lane is a member.
 std::string MemberName(const ProcessOptions& process, int lane);

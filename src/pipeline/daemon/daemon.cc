@@ -418,6 +418,9 @@ DaemonReport Daemon::Report() const {
     }
   }
   report.lanes = judging_.Reports();
+  for (const Lanes* lanes : lanes_) {
+    for (std::string& name : lanes->ForeignMembers()) report.foreign_members.push_back(std::move(name));
+  }
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) report.stores.push_back(feed->Report());
   if (routing_) {
     report.routing_lanes = routing_->Reports();

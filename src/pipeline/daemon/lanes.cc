@@ -27,7 +27,9 @@ Lanes::Lanes(DaemonOptions options, Connector& connector, const Clock& clock)
             if (!brokers.ok()) return brokers.status();
             return (*brokers)->AskMembers();
           },
-          clock_) {}
+          clock_),
+      foreign_(
+          options_.process, [this] { return brokers_->AskMembers(); }, clock) {}
 
 void Lanes::Start(const StopFlag& stop, const std::function<void(const absl::Status&)>& ended) {
   claim_.Look();
@@ -53,6 +55,7 @@ absl::Status Lanes::Connect() {
 
 bool Lanes::AskEnds() {
   const absl::Status asked = AskEndsOnce();
+  if (asked.ok()) LookForForeignMembers();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (asked.ok()) {
     if (!unanswered_.ok()) spdlog::info("the brokers at {} answer again", options_.process.brokers);
@@ -90,6 +93,19 @@ absl::Status Lanes::AskEndsOnce() {
     if (!asked.ok() && !absl::IsNotFound(asked.status())) return asked.status();
   }
   return absl::OkStatus();
+}
+
+void Lanes::LookForForeignMembers() {
+  size_t owned = 0;
+  for (int32_t flow = 0; flow < flows_.size(); ++flow) owned += Partitions(flow).size();
+  foreign_.Look(owned);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  foreign_members_ = foreign_.names();
+}
+
+std::vector<std::string> Lanes::ForeignMembers() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return foreign_members_;
 }
 
 std::vector<LaneReport> Lanes::Reports() const {

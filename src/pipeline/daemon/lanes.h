@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "src/pipeline/assign/foreign_members.h"
 #include "src/pipeline/assign/instance_claim.h"
 #include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/stop_flag.h"
@@ -49,6 +50,8 @@ class Lanes {
   // Else the last answers stay.
   bool AskEnds();
 
+  // Members of the group that are not lethe's.
+  std::vector<std::string> ForeignMembers() const;
   std::vector<LaneReport> Reports() const;
   // The partitions of a flow, in all lanes.
   std::vector<int32_t> Partitions(int32_t flow) const;
@@ -65,6 +68,7 @@ class Lanes {
 
  private:
   absl::Status AskEndsOnce();
+  void LookForForeignMembers();
 
   const DaemonOptions options_;
   Connector& connector_;
@@ -74,10 +78,12 @@ class Lanes {
   KeptPartitions kept_;  // their filters end before their flows
   LogEnds ends_;
   std::unique_ptr<Brokers> brokers_;
+  lethe::ForeignMembers foreign_;
   std::vector<std::unique_ptr<StartedThread>> threads_;
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by mutex_, like the next
+  std::vector<std::string> foreign_members_;
   // Why the brokers do not tell the ends, the last two times and for how long.
   absl::Status unanswered_;
   absl::Time unanswered_since_ = absl::InfiniteFuture();

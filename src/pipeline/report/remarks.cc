@@ -122,6 +122,13 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
         "may pass",
         more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)")));
   }
+  if (!report.foreign_members.empty()) {
+    const size_t more = report.foreign_members.size() - 1;
+    remarks.push_back(absl::StrCat(
+        "group ", report.group, " has members that are not lethe's: ", report.foreign_members.front(),
+        more == 0 ? "" : absl::StrCat(" (and ", more, " more)"),
+        ": they get partitions, whose records lethe does not see; stop them, or give them another group"));
+  }
   for (const StoreReport& store : report.stores) {
     if (store.problem.empty()) continue;
     remarks.push_back(absl::StrCat("counter ", store.counter, ": store ", store.store, " lacks ",

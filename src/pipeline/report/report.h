@@ -271,6 +271,8 @@ struct DaemonReport {
   std::vector<StoreReport> stores;
   // The routers of Scope::kTopic. Their `unique` counts routed records.
   std::vector<LaneReport> routing_lanes;
+  // Members of lethe's groups that are not lethe's, by name and host.
+  std::vector<std::string> foreign_members;
   // Empty if the daemon is ready: every lane has joined and waits for nothing, and the partitions of at least
   // one topic are all active.
   std::vector<std::string> not_ready;
