@@ -253,7 +253,7 @@ TEST(RunTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
     const auto daemon = flow.Start({scope});
     EXPECT_TRUE(daemon->AwaitLog(finding));
     flow.SendIds("b", 1, 10, 2);
-    EXPECT_TRUE(daemon->AwaitLog(flow.input() + "-2 is held at offset 0: records keep their partition"));
+    EXPECT_TRUE(daemon->AwaitLog(flow.input() + "-2 is held at offset 0: records keep the partition"));
     EXPECT_TRUE(daemon->Stop());
 
     const Args fresh = {scope, "--group=" + UniqueName("new")};
@@ -345,9 +345,10 @@ TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
   ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
   for (int p = 1; p < 3; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 100, p);
-  ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 is held at offset 0: records keep their partition"));
+  ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 is held at offset 0: records keep the partition"));
   EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 2; }));
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "--alter --partitions 3"));
+  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body,
+                                absl::StrCat("--alter --topic ", flow.output(), " --partitions 3")));
   simdjson::dom::parser parser;
   const simdjson::padded_string status(daemon->Get("/status").body);
   EXPECT_EQ(std::string(parser.parse(status)["partitions"].at(2)["phase"].get_string().value()), "held");

@@ -172,7 +172,8 @@ TEST(ScopeTest, OnlyPartitionsThatTheOutputLacksAreHeld) {
   EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 200; })) << daemon->Log();
   EXPECT_TRUE(daemon->Await([&] {
     const HttpAnswer ready = daemon->Get("/readyz");
-    return ready.status == 503 && absl::StrContains(ready.body, "--alter --partitions 2");
+    return ready.status == 503 &&
+           absl::StrContains(ready.body, absl::StrCat("--alter --topic ", flow.output(), " --partitions 2"));
   })) << daemon->Get("/readyz").body;
   EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
   ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());

@@ -324,7 +324,7 @@ bool SimulatedSink::Recreate() {
 
 TransactionSize SimulatedSink::size() const { return {0, bytes_, bytes_, absl::ZeroDuration()}; }
 
-absl::StatusOr<int32_t> SimulatedSink::CountPartitions(int32_t flow) {
+absl::StatusOr<SmallestTopic> SimulatedSink::CountPartitions(int32_t flow) {
   thread_.Pass();
   if (!is_connected() || broker_.is_away()) return absl::UnavailableError("no answer");
   return LeastPartitions(flows_.at(flow).options, [&](const std::string& topic) -> absl::StatusOr<int32_t> {

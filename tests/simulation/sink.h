@@ -42,7 +42,7 @@ class SimulatedSink final : public Sink {
   const TransactionReport& report() const override { return report_; }
   TransactionSize size() const override;
   int64_t batch_bytes() const override { return 1'000'000; }
-  absl::StatusOr<int32_t> CountPartitions(int32_t flow) override;
+  absl::StatusOr<SmallestTopic> CountPartitions(int32_t flow) override;
   absl::StatusOr<RecordRules> AskRules(int32_t flow) override;
   bool NeedsNewMember() const override { return late_.NeedNewMember(); }
   void OnNewMember() override { late_.OnNewMember(); }

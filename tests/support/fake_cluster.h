@@ -75,7 +75,8 @@ struct FakeCluster {
   std::map<At, Position> committed;
   std::vector<Written> output;  // committed, in the order of the commits
   absl::StatusOr<int32_t> output_partitions = 1;
-  RecordRules output_rules;  // by which the output refuses values for their size
+  std::string smallest_output = "unique";  // the topic that has so many
+  RecordRules output_rules;                // by which the output refuses values for their size
 };
 
 class FakeSource;
@@ -230,7 +231,10 @@ class FakeSink final : public Sink {
   TransactionSize size() const override;
   std::map<int32_t, TransactionSize> SizeByFlow() const override;
   int64_t batch_bytes() const override { return 1'000'000; }
-  absl::StatusOr<int32_t> CountPartitions(int32_t /*flow*/) override { return cluster_.output_partitions; }
+  absl::StatusOr<SmallestTopic> CountPartitions(int32_t /*flow*/) override {
+    if (!cluster_.output_partitions.ok()) return cluster_.output_partitions.status();
+    return SmallestTopic{cluster_.smallest_output, *cluster_.output_partitions};
+  }
   absl::StatusOr<RecordRules> AskRules(int32_t /*flow*/) override { return cluster_.output_rules; }
   bool NeedsNewMember() const override { return needs_new_member; }
   void OnNewMember() override { needs_new_member = false; }

@@ -335,7 +335,7 @@ void Output::AwaitRoom() {
   }
 }
 
-absl::StatusOr<int32_t> Output::CountPartitions(int32_t flow) {
+absl::StatusOr<SmallestTopic> Output::CountPartitions(int32_t flow) {
   if (producer_ == nullptr) return NoProducer();
   return LeastPartitions(flows_.at(flow).options, [&](const std::string& topic) {
     return kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs);

@@ -57,7 +57,7 @@ class Output final : public Sink {
   std::map<int32_t, TransactionSize> SizeByFlow() const override { return sent_.SizeByFlow(); }
   int64_t batch_bytes() const override;
   // The producer knows of these partitions from then on.
-  absl::StatusOr<int32_t> CountPartitions(int32_t flow) override;
+  absl::StatusOr<SmallestTopic> CountPartitions(int32_t flow) override;
   absl::StatusOr<RecordRules> AskRules(int32_t flow) override;
 
   bool NeedsNewMember() const override { return late_.NeedNewMember(); }

@@ -102,10 +102,10 @@ std::string OtherId(const DaemonOptions& options) {
     return absl::StrCat(judged, ". Use another group, ",
                         OrRouteAgain(options.input, RoutingGroup(options), options.half.routed_from));
   }
-  return absl::StrCat(judged,
-                      "; use another group, or reset the group's offsets with kafka-consumer-groups.sh "
+  return absl::StrCat(judged, ". ", kCostOfReset,
+                      "Use another group, or reset the group's offsets with kafka-consumer-groups.sh "
                       "--reset-offsets --topic ",
-                      options.input, " to start over");
+                      options.input);
 }
 
 std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options) {
@@ -145,19 +145,19 @@ std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
   return topics;
 }
 
-absl::StatusOr<int32_t> LeastPartitions(
+absl::StatusOr<SmallestTopic> LeastPartitions(
     const DaemonOptions& options,
     absl::FunctionRef<absl::StatusOr<int32_t>(const std::string& topic)> count) {
-  int32_t least = INT32_MAX;
+  SmallestTopic least = {"", INT32_MAX};
   const std::vector<std::string> same = TopicsOfSamePartition(options);
   for (const std::string& topic : same) {
     const auto counted = count(topic);
-    if (!counted.ok()) return counted;
-    least = std::min(least, *counted);
+    if (!counted.ok()) return counted.status();
+    if (*counted < least.partitions) least = {topic, *counted};
   }
   for (const std::string& topic : WrittenTopics(options)) {
     if (absl::c_linear_search(same, topic)) continue;
-    if (const auto counted = count(topic); !counted.ok()) return counted;
+    if (const auto counted = count(topic); !counted.ok()) return counted.status();
   }
   return least;
 }

@@ -16,6 +16,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/options/topics.h"
 
 namespace lethe {
 
@@ -47,12 +48,18 @@ absl::Duration StatedHorizon(const DaemonOptions& options);
 // All topics that are written, also the one between the two stages where the options are of both.
 std::vector<std::string> WrittenTopics(const DaemonOptions& options);
 
+// Before the advice to reset a group.
+inline constexpr char kCostOfReset[] =
+    "After a reset lethe does not know the events before the new offset: copies of them pass until the "
+    "horizon "
+    "has gone by. ";
+
 // The topics whose records keep the partition of the input, here or in the next stage. A record whose
 // partition they lack must wait.
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options);
-// How many partitions all of these have, by `count`. Its error if it has one for any written topic: NotFound
-// for one that does not exist.
-absl::StatusOr<int32_t> LeastPartitions(
+// The one of these that has the fewest partitions, by `count`. Its error if it has one for any written topic:
+// NotFound for one that does not exist.
+absl::StatusOr<SmallestTopic> LeastPartitions(
     const DaemonOptions& options, absl::FunctionRef<absl::StatusOr<int32_t>(const std::string& topic)> count);
 
 // The memory limit that so many partitions of the input need on one instance, rounded up to KiB.

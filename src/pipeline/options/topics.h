@@ -43,6 +43,12 @@ struct RecordRules {
   std::string WhyTooLarge(absl::string_view value, CompressedSize& compressed) const;
 };
 
+// The topic with the fewest partitions of several.
+struct SmallestTopic {
+  std::string topic;
+  int32_t partitions = 0;
+};
+
 struct Topics {
   int32_t partitions = 0;         // of the input
   int32_t output_partitions = 0;  // of the output

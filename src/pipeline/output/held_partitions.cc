@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -36,25 +37,34 @@ bool HeldPartitions::HasOutput(Task& task) {
   const auto count = CountPartitions(task.id().flow);
   // Without an answer of the broker the transaction shows it.
   if (!count.ok() && !absl::IsNotFound(count.status())) return true;
-  flow.output_partitions = count.value_or(0);
+  flow.output_partitions = count.ok() ? count->partitions : 0;
   if (id < flow.output_partitions) return true;
   Hold(task, WhyItLacks(task, count));
   return false;
 }
 
-std::string HeldPartitions::WhyItLacks(const Task& task, const absl::StatusOr<int32_t>& count) const {
+std::string HeldPartitions::WhyItLacks(const Task& task, const absl::StatusOr<SmallestTopic>& count) const {
   const DaemonOptions& options = task.flow()->options;
   // A new one would have none of the records that are routed and not judged.
   if (!count.ok() && options.half.routing && absl::StrContains(count.status().message(), options.output)) {
     return LostRepartitionTopic(options);
   }
   if (!count.ok()) return absl::StrCat(count.status().message(), "; it resumes when you create it");
-  return absl::StrCat("records keep their partition number, and the output topics have only ", *count,
-                      "; it resumes when you add partitions there (kafka-topics.sh --bootstrap-server ",
-                      brokers_, " --alter --partitions ", task.id().partition + 1, ")");
+  int32_t needed = 0;  // for all partitions of the topic that this lane has
+  for (const auto& [id, each] : tasks_) {
+    if (id.flow == task.id().flow) needed = std::max(needed, id.partition + 1);
+  }
+  const bool is_of_totals = absl::c_any_of(options.counters, [&](const CounterOptions& each) {
+    return each.mode == CounterMode::kTotal && each.output == count->topic;
+  });
+  return absl::StrCat(is_of_totals ? "totals" : "records",
+                      " keep the partition number of the input, and topic ", count->topic, " has only ",
+                      Several(count->partitions, "partition"),
+                      "; it resumes when you add partitions there: kafka-topics.sh --bootstrap-server ",
+                      brokers_, " --alter --topic ", count->topic, " --partitions ", needed);
 }
 
-absl::StatusOr<int32_t> HeldPartitions::CountPartitions(int32_t flow) {
+absl::StatusOr<SmallestTopic> HeldPartitions::CountPartitions(int32_t flow) {
   auto count = sink_.CountPartitions(flow);
   if (!absl::IsNotFound(count.status())) return count;
   for (const auto& [id, task] : tasks_) {
@@ -122,13 +132,13 @@ void HeldPartitions::Look(const Tasks& tasks) {
   LookForSchemas(tasks);
   if (clock_.Steady() < next_look_) return;
   next_look_ = absl::InfiniteFuture();
-  std::map<int32_t, absl::StatusOr<int32_t>> counts;  // by flow
+  std::map<int32_t, absl::StatusOr<SmallestTopic>> counts;  // by flow
   for (auto& [id, task] : tasks) {
     if (task->phase() != Phase::kHeld) continue;
     auto asked = counts.find(id.flow);
     if (asked == counts.end()) asked = counts.emplace(id.flow, CountPartitions(id.flow)).first;
-    const absl::StatusOr<int32_t>& count = asked->second;
-    const bool lacks_it = count.ok() ? id.partition >= *count : absl::IsNotFound(count.status());
+    const absl::StatusOr<SmallestTopic>& count = asked->second;
+    const bool lacks_it = count.ok() ? id.partition >= count->partitions : absl::IsNotFound(count.status());
     if (lacks_it) {
       const std::string why = WhyItLacks(*task, count);
       if (!absl::StrContains(task->problem(), why)) Hold(*task, why);
@@ -137,7 +147,7 @@ void HeldPartitions::Look(const Tasks& tasks) {
       next_look_ = clock_.Steady() + kLookAtTopicsEvery;
       continue;
     }
-    flows_.Of(*task).output_partitions = *count;
+    flows_.Of(*task).output_partitions = count->partitions;
     spdlog::info("{}: resumed at offset {}: the topics that it needs are there", task->Name(), task->next());
     Release(*task);
     source_.Seek(*task);

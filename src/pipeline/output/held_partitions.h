@@ -49,9 +49,9 @@ class HeldPartitions {
  private:
   void Hold(Task& task, const std::string& why);
   void LookForSchemas(const Tasks& tasks);
-  std::string WhyItLacks(const Task& task, const absl::StatusOr<int32_t>& count) const;
+  std::string WhyItLacks(const Task& task, const absl::StatusOr<SmallestTopic>& count) const;
   // As the sink does. Where a topic is missing, it is made again without the totals that it had.
-  absl::StatusOr<int32_t> CountPartitions(int32_t flow);
+  absl::StatusOr<SmallestTopic> CountPartitions(int32_t flow);
 
   Tasks& tasks_;
   LaneFlows& flows_;

@@ -121,9 +121,9 @@ class Sink {
   virtual std::map<int32_t, TransactionSize> SizeByFlow() const { return {}; }
   // Bound of a batch of several records.
   virtual int64_t batch_bytes() const = 0;
-  // Of a flow: the present number of partitions that all topics have in which records keep their partition.
+  // Of a flow: the topic that now has the fewest partitions, of those in which records keep their partition.
   // NotFound: one of its topics does not exist.
-  virtual absl::StatusOr<int32_t> CountPartitions(int32_t flow) = 0;
+  virtual absl::StatusOr<SmallestTopic> CountPartitions(int32_t flow) = 0;
   // Of a flow's output.
   virtual absl::StatusOr<RecordRules> AskRules(int32_t flow) = 0;
 
