@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/router.h"
 
 namespace lethe {
@@ -75,8 +76,9 @@ absl::Status Phases::Advance(Task& task, RecordRun run) {
 
 bool Phases::Recognizes(Task& task, const InputRecord& input) {
   if (input.offset != task.mark().offset || input.Hash() != task.mark().hash) return false;
-  task.Recognize(input.time());
+  const bool skips = task.Recognize(input.time());
   if (task.next() >= task.committed()) Activate(task);
+  if (skips) source_.Seek(task);
   return true;
 }
 
@@ -165,10 +167,8 @@ void Phases::StopOnOtherLog(Task& task) {
       task.Name(), " offset ", judged.offset,
       ": this is not the record that lethe judged: the log was truncated (by an unclean leader election, for "
       "example) or recreated, and has grown since. Records before offset ",
-      task.committed(),
-      " may be new and not judged. Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: "
-      "to ",
-      task.committed(),
+      task.committed(), " may be new and not judged. ", kCostOfReset,
+      "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: to ", task.committed(),
       " to skip them; further back to judge them, and lethe writes all records from there to the output "
       "again"));
   spdlog::error("{}", task.problem());

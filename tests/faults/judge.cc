@@ -113,6 +113,7 @@ class PartitionJudge {
       : horizon_ms_(absl::ToInt64Milliseconds(evidence.horizon)),
         keeps_order_(!evidence.topic_scope),
         scattered_(evidence.scattered),
+        clock_may_be_older_(evidence.clock_may_be_older),
         output_takes_bytes_(evidence.output_takes_bytes),
         kinds_(kinds),
         sums_(sums),
@@ -198,6 +199,7 @@ class PartitionJudge {
   bool MayPass(const Entry& entry) const {
     const auto before = last_pass_.find(entry.event.id);
     return entry.event.id.empty() || before == last_pass_.end() ||
+           (clock_may_be_older_ && before->second < unmoved_) ||
            entry.stream_time_ms - entries_[before->second].stream_time_ms > horizon_ms_;
   }
 
@@ -245,6 +247,7 @@ class PartitionJudge {
   const int64_t horizon_ms_;
   const bool keeps_order_;
   const bool scattered_;
+  const bool clock_may_be_older_;
   const size_t output_takes_bytes_;
   Kinds& kinds_;
   Judgement& sums_;

@@ -72,6 +72,9 @@ struct Evidence {
   bool scattered = false;
   // Records dated after it count as records without a time.
   absl::Time latest_time = absl::InfiniteFuture();
+  // A filter from before the input may have lent its clock: how long ago a record passed that came before
+  // this one's moved, cannot be told, and a copy of it may pass.
+  bool clock_may_be_older = false;
   // Values of more bytes are not for the output.
   size_t output_takes_bytes = SIZE_MAX;
   std::vector<Record> input;

@@ -135,6 +135,19 @@ TEST(JudgeTest, ARepeatedRecord) {
                  });
 }
 
+// The clock moves with the 101st record.
+TEST(JudgeTest, WithALentClockARepetitionOfARecordFromBeforeItMoved) {
+  for (const int copy : {47, 147}) {
+    Evidence evidence = Right();
+    evidence.clock_may_be_older = true;
+    const auto behind = std::find_if(evidence.output.begin(), evidence.output.end(), [&](const Record& each) {
+      return each.partition == 0 && each.offset > copy;
+    });
+    evidence.output.insert(behind, evidence.input[static_cast<size_t>(copy)]);
+    EXPECT_EQ(absl::StrContains(Problems(evidence), "1 records are REPEATED"), copy == 147) << copy;
+  }
+}
+
 TEST(JudgeTest, OneRecordThatIsOutTwice) {
   ExpectProblems({"1 records are out TWICE"}, [](Evidence& evidence) {
     evidence.output.insert(evidence.output.begin() + 3, evidence.output[2]);

@@ -105,7 +105,7 @@ TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {
   const CommittedOffset none{-1, ""};
   const CommittedOffset ours{10, Story(0, 0, At(1), At(1)).ToString()};
   const auto why = [](int32_t partition, const std::vector<CommittedOffset>& committed, bool begun) {
-    return Assigner::WhyUncommitted(partition, committed, begun);
+    return UncommittedReason(committed, begun).Of(partition);
   };
   EXPECT_EQ(why(2, {none, none, none}, false), Uncommitted::kNew);
   EXPECT_EQ(why(2, {none, none, none}, true), Uncommitted::kRecreated);
@@ -197,6 +197,90 @@ TEST_F(AssignmentTest, APlainCommitIsANewBeginningThere) {
   }
 }
 
+// Nobody knows what lies before it: it may have been judged, or not.
+TEST_F(AssignmentTest, APlainCommitIsShortHistoryUntilAHorizonHasPassed) {
+  auto owned = *Prepare(400, "", {0, 2000});
+  EXPECT_TRUE(owned->short_history());
+  // The next owner learns it from the first commit, whose clock has not started.
+  owned = *Prepare(400, owned->Metadata(absl::Now()).ToString(), {0, 2000});
+  EXPECT_EQ(owned->next(), 400);
+  EXPECT_TRUE(owned->short_history());
+  // What is read from there on is known, as soon as a clock tells since when.
+  TaskPeer::SetTimedRecords(*owned, 101);
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(2)).ok());
+  owned->SkipTo(501);
+  owned->Committed();
+  EXPECT_EQ(owned->covered_since(), At(2));
+  EXPECT_TRUE(owned->short_history());
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(3)).ok());
+  EXPECT_FALSE(owned->short_history());
+
+  EXPECT_FALSE((*Prepare(0, "", {0, 2000}))->short_history()) << "nothing lies before it";
+  options_.half.routing.emplace();
+  EXPECT_FALSE((*Prepare(400, "", {0, 2000}))->short_history()) << "routers remember nothing";
+}
+
+TEST_F(AssignmentTest, APlainCommitStopsThePartitionWhereTheUserSaysSo) {
+  options_.policies.on_short_history = OnShortHistory::kFail;
+  const auto owned = *Prepare(400, "", {0, 2000});
+  EXPECT_EQ(owned->phase(), Phase::kFailed);
+  EXPECT_TRUE(absl::StrContains(owned->problem(), "on_short_history")) << owned->problem();
+  EXPECT_FALSE(Assigner::NeedsFirstCommit(*owned, {400, ""})) << "a restart must find the same";
+  EXPECT_NE((*Prepare(0, "", {0, 2000}))->phase(), Phase::kFailed);
+  kept_.Put(Kept(400), SteadyNow());
+  EXPECT_NE((*Prepare(400, "", {0, 2000}))->phase(), Phase::kFailed) << "all is known";
+}
+
+// The ids before F have passed. What lies between F and the committed offset was judged by another instance,
+// or skipped by an operator, and then it has not passed.
+TEST_F(AssignmentTest, AKeptFilterThatIsBehindAPlainCommitIsUsedAndTheGapIsNotRead) {
+  auto kept = Kept(400);
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(kept->filter()->Observe(At(1)).ok());
+  kept_.Put(std::move(kept), SteadyNow());
+  const auto owned = *Prepare(900, "", {0, 2000});
+  EXPECT_EQ(owned->phase(), Phase::kChecking);
+  EXPECT_EQ(owned->next(), 399) << "the record before F shows whether the log is the same";
+  EXPECT_EQ(owned->filter_end(), 900);
+  EXPECT_EQ(owned->committed(), 900);
+  EXPECT_EQ(owned->restore().left(), 0);
+  EXPECT_TRUE(owned->short_history());
+  EXPECT_TRUE(Assigner::NeedsFirstCommit(*owned, {900, ""}));
+  // No restart reads what lies before, either.
+  const CommitMetadata story = owned->Metadata(absl::Now());
+  EXPECT_EQ(story.origin.offset, 900);
+  EXPECT_EQ(story.restart.offset, 900);
+  EXPECT_TRUE(owned->Recognize(At(1))) << "the source must skip the gap";
+  EXPECT_EQ(owned->next(), 900);
+  // The old clock does not say since when the ids are known.
+  owned->Activate();
+  EXPECT_GT(owned->covered_since(), At(4));
+  TaskPeer::SetTimedRecords(*owned, 101);
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(3)).ok());
+  owned->SkipTo(1001);
+  owned->Committed();
+  EXPECT_EQ(owned->covered_since(), At(3));
+}
+
+TEST_F(AssignmentTest, AKeptFilterAtAPlainCommitKnowsAll) {
+  kept_.Put(Kept(400), SteadyNow());
+  const auto owned = *Prepare(400, "", {0, 2000});
+  EXPECT_EQ(owned->phase(), Phase::kChecking);
+  EXPECT_EQ(owned->filter_end(), 400);
+  EXPECT_FALSE(owned->short_history());
+  EXPECT_EQ(owned->Metadata(absl::Now()).origin.offset, 0) << "its life goes on";
+  EXPECT_FALSE(owned->Recognize(At(1)));
+}
+
+TEST_F(AssignmentTest, AKeptFilterThatIsAheadOfAPlainCommitOrCannotBeCheckedIsNotUsed) {
+  for (const LogState& log : {LogState{0, 2000}, LogState{500, 2000}}) {
+    kept_.Put(Kept(log.start == 0 ? 1000 : 400), SteadyNow());
+    const auto owned = *Prepare(600, "", log);
+    EXPECT_EQ(owned->phase(), Phase::kActive);
+    EXPECT_EQ(owned->next(), 600);
+    EXPECT_TRUE(owned->short_history());
+  }
+}
+
 TEST_F(AssignmentTest, WhatCannotBeReadIsRefusedWithTheRemedy) {
   CommitMetadata other_id = Story(0, 0, At(0), At(1));
   other_id.id_fingerprint = IdSpec::Parse("key")->Fingerprint();
@@ -273,11 +357,12 @@ TEST_F(AssignmentTest, WhatAFormerTopicOfThisNameRejectedIsNotRejectedInThePrese
 
 TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
   const std::string story = Story(0, 0, At(0), At(1)).ToString();
-  for (const LogState& log : {LogState{1001, 2000}, LogState{0, 999}}) {
+  for (const auto& [log, remedy] :
+       {std::pair(LogState{1001, 2000}, "on_unread_deleted"), {LogState{0, 999}, "--reset-offsets"}}) {
     auto owned = Prepare(1000, story, log);
     ASSERT_TRUE(owned.ok()) << owned.status();
     EXPECT_EQ((*owned)->phase(), Phase::kFailed);
-    EXPECT_TRUE(absl::StrContains((*owned)->problem(), "--reset-offsets")) << (*owned)->problem();
+    EXPECT_TRUE(absl::StrContains((*owned)->problem(), remedy)) << (*owned)->problem();
   }
   EXPECT_NE((*Prepare(1000, story, {1000, 1000}))->phase(), Phase::kFailed);
 }
@@ -488,6 +573,31 @@ TEST_F(SnapshotAssignmentTest, TheNamedOneIsUsedAndTheLogComparedWithIt) {
 TEST_F(SnapshotAssignmentTest, OneThatReachesBeyondTheCommittedOffsetIsNotUsed) {
   EXPECT_EQ((*Prepare(949, Naming(0, 400).ToString(), {0, 2000}))->next(), 400);
   EXPECT_EQ((*Prepare(950, Naming(0, 400).ToString(), {0, 2000}))->next(), 899);
+}
+
+// It ends at 950.
+TEST_F(SnapshotAssignmentTest, TheYoungestIsUsedForAPlainCommit) {
+  auto owned = *Prepare(1000, "", {0, 2000});
+  EXPECT_EQ(owned->phase(), Phase::kChecking);
+  EXPECT_EQ(owned->next(), 899);
+  EXPECT_EQ(owned->mark().hash, 17u);
+  EXPECT_EQ(owned->filter_end(), 1000);
+  EXPECT_EQ(owned->origin().offset, 1000);
+  EXPECT_TRUE(owned->short_history());
+  EXPECT_EQ(owned->Metadata(absl::Now()).snapshot, "") << "it lacks what comes after it";
+  // It would hold ids from behind the commit.
+  EXPECT_EQ((*Prepare(949, "", {0, 2000}))->next(), 949);
+  EXPECT_EQ((*Prepare(800, "", {0, 2000}))->next(), 800);
+  // Its log cannot be compared.
+  EXPECT_EQ((*Prepare(1000, "", {900, 2000}))->next(), 1000);
+  // Its ids have passed elsewhere.
+  options_.output = "another";
+  EXPECT_EQ((*Prepare(1000, "", {0, 2000}))->next(), 1000);
+}
+
+TEST_F(SnapshotAssignmentTest, LoadingTheYoungestStopsWithTheLane) {
+  go_on_ = [] { return false; };
+  EXPECT_EQ(Prepare(1000, "", {0, 2000}).status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(SnapshotAssignmentTest, OneThatIsNotOfThisLifeOrCannotBeCheckedOrIsNotNamedIsNotUsed) {

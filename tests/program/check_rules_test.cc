@@ -431,6 +431,10 @@ TEST(OffsetRules, OffsetsOfAnotherProgramAreAWarning) {
       absl::StrContains(findings[0].what, "has offsets in 2 partitions that another program committed"))
       << findings[0].what;
   EXPECT_TRUE(absl::StrContains(findings[0].what, "(in-1 at 5)")) << findings[0].what;
+  DaemonOptions strict = Options();
+  strict.policies.on_short_history = OnShortHistory::kFail;
+  EXPECT_EQ(Wrong(ApplyOffsetRules(strict, committed, sample)), "error group;");
+  EXPECT_EQ(Wrong(ApplyOffsetRules(strict, {{0, ""}}, sample)), "") << "nothing lies before it";
   EXPECT_EQ(Wrong(ApplyOffsetRules(RoutingOptions(Options(), "in"), committed, sample)), "")
       << "routers remember no ids";
 }

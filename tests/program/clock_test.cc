@@ -51,6 +51,9 @@ class SlowStore final : public SnapshotStore {
   absl::StatusOr<RestoredPartition> Restore(int32_t, SnapshotId, DedupStage&, const GoOn&) override {
     return absl::NotFoundError("none");
   }
+  absl::StatusOr<std::optional<SnapshotId>> FindYoungest(int32_t, int64_t, const GoOn&) override {
+    return std::nullopt;
+  }
   absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
     for (const PartitionSnapshot& each : snapshots) removed += each.id.ToString() + " ";
     return absl::OkStatus();

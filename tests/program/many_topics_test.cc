@@ -379,5 +379,28 @@ TEST_F(ManyTopicsTest, ATopicThatIsDeletedBeforeItsStartIsCommittedStopsAlone) {
   EXPECT_FALSE(cluster_.committed.contains({1, 0}));
 }
 
+// A rebalance must not take longer than a session: the metadata of a commit is parsed for its own partition,
+// not for each of the others.
+TEST_F(ManyTopicsTest, TenThousandPartitionsAreAssigned) {
+  constexpr int32_t kMany = 10'000;
+  orders_.stage.engine = Engine::kExact;
+  orders_.stage.memory_limit_bytes = int64_t{4} << 30;
+  std::vector<TopicPartition> all;
+  for (int32_t partition = 0; partition < kMany; ++partition) {
+    all.push_back({0, partition});
+    Send({0, partition}, {"a"});
+  }
+  cluster_.output_partitions = kMany;
+  for (int pass = 0; pass < 2; ++pass) {
+    Life life(cluster_, orders_, kMany);
+    const clock_t begin = clock();
+    life.worker.ownership().Assign(all);
+    std::printf("[ %d partitions ] %.2f s of CPU with %d commits\n", kMany,
+                static_cast<double>(clock() - begin) / CLOCKS_PER_SEC, pass * kMany);
+    ASSERT_TRUE(life.state.fatal.ok()) << life.state.fatal;
+    EXPECT_EQ(life.source.positions.size(), static_cast<size_t>(kMany));
+  }
+}
+
 }  // namespace
 }  // namespace lethe

@@ -167,6 +167,85 @@ TEST_F(PipelineRulesTest, Rule2AFilterOfAnotherLogIsRebuilt) {
   EXPECT_EQ(task.phase(), Phase::kFailed) << "and that log is not the one of the commit, either";
 }
 
+// An operator skips records. Those have not passed, so that their retries must pass; those before have.
+TEST_F(PipelineRulesTest, Rule6AResetForwardForgetsWhatItSkips) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  const Task* task = &life.Assign(0);
+  life.on_look = [&, is_reset = false]() mutable {
+    if (is_reset || task->committed() != 2) return;
+    is_reset = true;  // while the filter is kept
+    life.Revoke({0}, /*lost=*/false);
+    Send({"skipped", "too"});
+    cluster_.committed[0] = {{0, 0}, 4, ""};
+    Send({"b", "skipped", "c"});
+    task = &life.Assign(0);
+    EXPECT_TRUE(task->short_history());
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b skipped c");
+  EXPECT_TRUE(task->short_history());
+  // Nor does a restart remember them.
+  Send({"too", "c"});
+  Restart();
+  EXPECT_EQ(Out(), "a b skipped c too");
+}
+
+TEST_F(PipelineRulesTest, Rule6AResetToTheSameOffsetLosesNothing) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  const Task* task = &life.Assign(0);
+  life.on_look = [&, is_reset = false]() mutable {
+    if (is_reset || task->committed() != 2) return;
+    is_reset = true;
+    life.Revoke({0}, /*lost=*/false);
+    cluster_.committed[0] = {{0, 0}, 2, ""};
+    Send({"b", "c"});
+    task = &life.Assign(0);
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b c");
+  EXPECT_FALSE(task->short_history());
+  Send({"a", "d"});
+  Restart();
+  EXPECT_EQ(Out(), "a b c d") << "the life goes on";
+}
+
+TEST_F(PipelineRulesTest, Rule6AResetBackIsABeginning) {
+  Send({"a", "b", "c"});
+  Life life(cluster_, options_);
+  const Task* task = &life.Assign(0);
+  life.on_look = [&, is_reset = false]() mutable {
+    if (is_reset || task->committed() != 3) return;
+    is_reset = true;
+    life.Revoke({0}, /*lost=*/false);
+    cluster_.committed[0] = {{0, 0}, 1, ""};
+    task = &life.Assign(0);
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b c b c");
+  EXPECT_TRUE(task->short_history());
+}
+
+TEST_F(PipelineRulesTest, Rule6AFilterOfAnotherLogIsNotUsedAfterAReset) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  const Task* task = &life.Assign(0);
+  life.on_look = [&, is_reset = false]() mutable {
+    if (is_reset || task->committed() != 2) return;
+    is_reset = true;
+    life.Revoke({0}, /*lost=*/false);
+    cluster_.logs[0].entries[1].record = Event("other");
+    Send({"skipped"});
+    cluster_.committed[0] = {{0, 0}, 3, ""};
+    Send({"a", "c"});
+    task = &life.Assign(0);
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b a c");
+  EXPECT_TRUE(life.tasks.at({0, 0})->short_history());
+}
+
 TEST_F(PipelineRulesTest, Rule3APartitionStopsOnAnotherLogThanThatOfItsCommit) {
   Send({"a", "b"});
   Restart();
@@ -661,7 +740,7 @@ TEST_F(PipelineRulesTest, Rule19WhatAHeldPartitionWaitsForIsSaidAnew) {
   life.source.on_idle = [&] {
     if (absl::StrContains(task.problem(), "create it")) {
       cluster_.output_partitions = 1;
-    } else if (absl::StrContains(task.problem(), "--alter --partitions 2")) {
+    } else if (absl::StrContains(task.problem(), "--alter --topic unique --partitions 2")) {
       cluster_.output_partitions = 2;
     } else if (task.committed() == 1) {
       life.stop.Request();
@@ -670,6 +749,21 @@ TEST_F(PipelineRulesTest, Rule19WhatAHeldPartitionWaitsForIsSaidAnew) {
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "b");
+}
+
+// An input that has grown needs the partition in the topic of totals, too.
+TEST_F(PipelineRulesTest, Rule19TheTopicThatLacksThePartitionIsNamed) {
+  options_.counters = {CounterOfTotals()};
+  cluster_.output_partitions = 1;
+  cluster_.smallest_output = options_.counters[0].output;
+  Send({"b"}, 1);
+  Life life(cluster_, options_);
+  const Task& held = life.Assign(1);
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(held.phase(), Phase::kHeld);
+  EXPECT_TRUE(absl::StrContains(
+      held.problem(), absl::StrCat("--alter --topic ", options_.counters[0].output, " --partitions 2")))
+      << held.problem();
 }
 
 TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {

@@ -21,6 +21,9 @@ class EmptyStore final : public SnapshotStore {
   absl::StatusOr<RestoredPartition> Restore(int32_t, SnapshotId, DedupStage&, const GoOn&) override {
     return absl::NotFoundError("none");
   }
+  absl::StatusOr<std::optional<SnapshotId>> FindYoungest(int32_t, int64_t, const GoOn&) override {
+    return std::nullopt;
+  }
   absl::Status Remove(const std::vector<PartitionSnapshot>&) override { return absl::OkStatus(); }
   absl::Status DropOlder(int32_t, SnapshotId, std::optional<SnapshotId>, bool) override {
     return absl::OkStatus();

@@ -34,6 +34,9 @@ class FakeStore final : public SnapshotStore {
   absl::StatusOr<RestoredPartition> Restore(int32_t, SnapshotId, DedupStage&, const GoOn&) override {
     return absl::NotFoundError("none");
   }
+  absl::StatusOr<std::optional<SnapshotId>> FindYoungest(int32_t, int64_t, const GoOn&) override {
+    return std::nullopt;
+  }
   absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
     while (hangs_ && !stopped()) std::this_thread::yield();
     if (stopped()) return absl::UnavailableError("the broker is away");

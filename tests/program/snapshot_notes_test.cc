@@ -49,8 +49,10 @@ TEST(SnapshotIdTest, OlderMeansEarlierByTheLogAndByTheClock) {
 }
 
 TEST(SnapshotNotesTest, ComeBack) {
-  const SnapshotNotes notes = {5, 1199, 1100, absl::FromUnixMillis(1'700'000'000'123), "5:-:0,9:1:2"};
-  EXPECT_EQ(notes.ToString(), "o=5 m=1199 n=1100 c=1700000000123 p=5:-:0,9:1:2");
+  const SnapshotNotes notes = {5,       1199, 1100, absl::FromUnixMillis(1'700'000'000'123), "5:-:0,9:1:2",
+                               "unique"};
+  EXPECT_EQ(notes.ToString(), "o=5 m=1199 n=1100 c=1700000000123 p=5:-:0,9:1:2 out=unique");
+  EXPECT_EQ(SnapshotNotes::Parse("o=5 m=1199 n=1100 c=- p=5:-:0")->output, "");
   const auto parsed = SnapshotNotes::Parse(notes.ToString() + " later=1");
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->ToString(), notes.ToString());

@@ -210,6 +210,22 @@ TEST_F(SnapshotTopicTest, AnotherProcessRestoresIt) {
   EXPECT_EQ(topic_.scans, std::vector<absl::Time>{id.time()});
 }
 
+TEST_F(SnapshotTopicTest, TheYoungestIsFoundThatIsWholeAndNotBeyondAnOffset) {
+  const auto found = [&](int64_t at_most) { return *NewStore()->FindYoungest(kPartition, at_most, Always); };
+  EXPECT_EQ(found(100), std::nullopt);
+  topic_.Add("somebody else's", At(0));
+  ASSERT_TRUE(Write(*store_, IdAt(1)).ok());
+  ASSERT_TRUE(Write(*store_, IdAt(2)).ok());
+  ASSERT_TRUE(Write(*store_, IdAt(3), Always, kPartition + kPartitionsOfTopic).ok());
+  LeavePart(IdAt(4), 1);
+  EXPECT_EQ(found(100), IdAt(2));
+  EXPECT_EQ(found(1), IdAt(1));
+  EXPECT_EQ(found(0), std::nullopt);
+  ASSERT_TRUE(store_->Remove({{kPartition, IdAt(2)}}).ok());
+  EXPECT_EQ(found(100), IdAt(1));
+  EXPECT_TRUE(absl::IsCancelled(NewStore()->FindYoungest(kPartition, 100, [] { return false; }).status()));
+}
+
 TEST_F(SnapshotTopicTest, OneWithoutAManifestDoesNotExist) {
   LeavePart(IdAt(1), 1);
   EXPECT_EQ(Restore(*store_, IdAt(1)).code(), absl::StatusCode::kNotFound);

@@ -467,6 +467,39 @@ void TopicInPlay::JudgeSinceForgotten(const test::Evidence& evidence, test::Judg
   }
 }
 
+std::set<std::pair<int32_t, std::string>> TopicInPlay::KnownBeforeReset(
+    const std::set<int64_t>& sendings) const {
+  std::set<std::pair<int32_t, std::string>> known;
+  for (const Record& each : site_.broker.CommittedIn(site_.broker.topic(names_.output))) {
+    test::FaultyEvent event;
+    const auto partition = static_cast<size_t>(each.partition);
+    const bool is_former = partition < output_begin_.size() && each.offset < output_begin_[partition];
+    if (is_former && test::FaultyEvent::Parse(each.value.value_or(""), &event) &&
+        sendings.contains(event.send)) {
+      known.insert({each.partition, event.id});
+    }
+  }
+  return known;
+}
+
+void TopicInPlay::EraseKnown(std::set<std::pair<int32_t, std::string>> known, test::Evidence& evidence) {
+  const auto id_of = [](const Record& each) {
+    test::FaultyEvent event;
+    test::FaultyEvent::Parse(each.value.value_or(""), &event);
+    return std::pair(each.partition, event.id);
+  };
+  const auto is_tagged = [](const Record& each) {
+    return std::any_of(each.headers.begin(), each.headers.end(),
+                       [](const auto& header) { return header.first == "lethe.verdict"; });
+  };
+  for (const Record& each : evidence.output) {
+    if (!is_tagged(each)) known.erase(id_of(each));
+  }
+  const auto is_known = [&](const Record& each) { return known.contains(id_of(each)); };
+  std::erase_if(evidence.input, is_known);
+  std::erase_if(evidence.output, is_known);
+}
+
 test::Judgement TopicInPlay::Judge() const {
   if (is_routed()) {
     test::Judgement judgement = JudgeRouted();
@@ -501,6 +534,9 @@ test::Judgement TopicInPlay::Judge() const {
       std::erase_if(evidence.input, [&](const Record& each) {
         return each.offset < input_begin_[static_cast<size_t>(each.partition)];
       });
+      EraseKnown(KnownBeforeReset(before), evidence);
+      // In the others no time goes by.
+      evidence.clock_may_be_older = site_.schedule.horizon < absl::Hours(24);
     }
   }
   for (int32_t p = 0; p < broker.CountPartitions(names_.input); ++p) {

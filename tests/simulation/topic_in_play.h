@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/faults/judge.h"
@@ -111,6 +113,11 @@ class TopicInPlay {
   void BeginLife();
   // Of what was judged since copies were forgotten none passes twice.
   void JudgeSinceForgotten(const test::Evidence& evidence, test::Judgement& judgement) const;
+  // By partition, the ids that these sendings, which are all from before the group's present offsets, have
+  // passed before a reset: a kept filter or a snapshot may know them.
+  std::set<std::pair<int32_t, std::string>> KnownBeforeReset(const std::set<int64_t>& sendings) const;
+  // Erases the events with these ids, of which none has passed since.
+  static void EraseKnown(std::set<std::pair<int32_t, std::string>> known, test::Evidence& evidence);
 
   const Site site_;
   const bool stops_;

@@ -189,9 +189,11 @@ constexpr PartitionMetric kMetrics[] = {
      },
      kOfRouting},
     {{"lethe_short_history", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 while the filter lacks ids of the horizon: the log did not reach back, or the horizon was raised.",
-      "Unless the horizon was raised: the input's retention is shorter than the horizon plus the downtime; "
-      "raise `retention.ms`.",
+      "1 while the filter lacks ids of the horizon: the log did not reach back, the horizon was raised, or "
+      "offsets were reset.",
+      "The log says which. If the log did not reach back, the input's retention is shorter than the horizon "
+      "plus "
+      "the downtime; raise `retention.ms`.",
       Fold::kSum},
      [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
     {{"lethe_keys_moved", kGauge, kLabels, "1 or 0; folded: partitions",

@@ -39,9 +39,8 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
     return absl::FailedPreconditionError(absl::StrCat(
         name, ": group ", options.process.group, " has committed offset ", committed.offset,
         ", and its commit metadata speaks of records beyond it (restart offset ", metadata->restart.offset,
-        "): a copy of a group from another cluster can be like that. Reset the group's offsets with "
-        "kafka-consumer-groups.sh --reset-offsets --topic ",
-        options.input, "; it then starts there with an empty filter"));
+        "): a copy of a group from another cluster can be like that. ", kCostOfReset,
+        "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets --topic ", options.input));
   }
   if (!metadata->output.empty() && metadata->output != options.output) {
     return absl::FailedPreconditionError(absl::StrCat(name, ": group ", options.process.group,
@@ -76,14 +75,28 @@ absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const 
 std::string RecreatedUnread(const std::string& name, int64_t committed) {
   return absl::StrCat(
       name, ": the input was deleted and created again: its records before offset ", committed,
-      " may not have been judged. Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets, "
-      "and restart lethe: --to-earliest reads the whole log with an empty filter, and writes records of the "
-      "new topic again that are in the output already; --to-current skips the unread records");
+      " may not have been judged. ", kCostOfReset,
+      "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets, and restart lethe: "
+      "--to-earliest reads the whole log, and writes records of the new topic again that are in the output "
+      "already; --to-current skips the unread records");
 }
 
 void FailPartition(Task& task, std::string problem) {
   task.Fail(std::move(problem));
   spdlog::error("{}", task.problem());
+}
+
+UncommittedReason::UncommittedReason(const std::vector<CommittedOffset>& committed, bool begun)
+    : is_recreated_(begun && !HasBegun(committed)) {
+  for (const CommittedOffset& each : committed) {
+    const auto metadata = CommitMetadata::Parse(each.metadata);
+    if (metadata.ok()) first_added_ = std::min(first_added_, metadata->origin.partitions);
+  }
+}
+
+Uncommitted UncommittedReason::Of(int32_t partition) const {
+  if (partition >= first_added_) return Uncommitted::kAdded;
+  return is_recreated_ ? Uncommitted::kRecreated : Uncommitted::kNew;
 }
 
 Assigner::Assigner(const Flow& flow, KeptPartitions& kept, GoOnLoading go_on)
@@ -93,15 +106,6 @@ Assigner::Assigner(const Flow& flow, KeptPartitions& kept, GoOnLoading go_on)
       stage_(*flow.stage),
       kept_(kept),
       go_on_(std::move(go_on)) {}
-
-Uncommitted Assigner::WhyUncommitted(int32_t partition, const std::vector<CommittedOffset>& committed,
-                                     bool begun) {
-  for (const CommittedOffset& other : committed) {
-    const auto metadata = CommitMetadata::Parse(other.metadata);
-    if (metadata.ok() && metadata->origin.partitions <= partition) return Uncommitted::kAdded;
-  }
-  return begun && !HasBegun(committed) ? Uncommitted::kRecreated : Uncommitted::kNew;
-}
 
 bool Assigner::NeedsFirstCommit(const Task& task, const CommittedOffset& committed) {
   return task.phase() != Phase::kFailed && !CommitMetadata::Parse(committed.metadata).ok();
@@ -178,7 +182,7 @@ bool Assigner::AcceptShortHistory(Task& task, const std::string& missing, const 
 }
 
 void Assigner::Rebuild(Task& task, const CommitMetadata& metadata, const RestorePlan& plan) {
-  task.StartRestore(metadata, plan.covered_since);
+  task.StartRestore(metadata.origin, plan.covered_since);
   if (!plan.missing.empty() && !AcceptShortHistory(task, plan.missing, plan.remedy)) return;
   task.RestoreFrom(plan.log_from.offset);
   OpenFilter(task, plan.log_from);
@@ -194,50 +198,53 @@ bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const LogState& l
   return lethe::NeedsLogTimes(facts);
 }
 
-absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
-                                     const CommitMetadata& metadata, const LogState& log) const {
+absl::StatusOr<RestoredPartition> Assigner::LoadSnapshot(const Task& task, SnapshotId id,
+                                                         const LogState& log) {
+  absl::StatusOr<RestoredPartition> restored;
+  do {
+    restored =
+        flow_.snapshots->store().Restore(task.id().partition, id, stage_, [&] { return go_on_(task.id()); });
+  } while (absl::IsResourceExhausted(restored.status()) && GiveUpKept());
+  if (!restored.ok()) return restored.status();
+  const SnapshotPoint& point = restored->point;
   const std::optional<SnapshotNotes> notes = SnapshotNotes::Parse(point.notes);
   if (!notes || point.offset != id.offset || !RestartPoints::Parse(options_.stage.horizon, notes->points)) {
     return absl::DataLossError("it does not say at which offset to continue");
-  }
-  if (notes->origin != metadata.origin.offset) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("it begins at offset ", notes->origin, ", and the group at ", metadata.origin.offset));
   }
   if (notes->mark_offset < log.start) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the log starts at ", log.start,
         ", so whether it is the same as the snapshot's cannot be seen at offset ", notes->mark_offset));
   }
-  return absl::OkStatus();
+  // The commit that names it came after it, unless an operator has reset the group's offsets.
+  if (std::max(point.offset, point.end_offset) > task.committed()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it holds ids after the committed offset ", task.committed()));
+  }
+  return restored;
 }
 
 absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& metadata, const LogState& log) {
   const std::optional<SnapshotId> id = SnapshotId::Parse(metadata.snapshot);
-  absl::StatusOr<RestoredPartition> restored;
-  do {
-    restored =
-        flow_.snapshots->store().Restore(task.id().partition, *id, stage_, [&] { return go_on_(task.id()); });
-  } while (absl::IsResourceExhausted(restored.status()) && GiveUpKept());
+  absl::StatusOr<RestoredPartition> restored = LoadSnapshot(task, *id, log);
   if (absl::IsCancelled(restored.status())) return restored.status();
   absl::Status usable = restored.status();
-  if (usable.ok()) usable = CheckSnapshot(restored->point, *id, metadata, log);
-  // The commit that names it came after it, unless an operator has reset the group's offsets.
-  if (usable.ok() && std::max(restored->point.offset, restored->point.end_offset) > task.committed()) {
+  const SnapshotNotes notes =
+      usable.ok() ? *SnapshotNotes::Parse(restored->point.notes) : SnapshotNotes{.points = ""};
+  if (usable.ok() && notes.origin != metadata.origin.offset) {
     usable = absl::FailedPreconditionError(
-        absl::StrCat("it holds ids after the committed offset ", task.committed()));
+        absl::StrCat("it begins at offset ", notes.origin, ", and the group at ", metadata.origin.offset));
   }
   if (!usable.ok()) {
     spdlog::warn("{}: snapshot {} is not used: {}; the filter is rebuilt from the log", task.Name(),
                  metadata.snapshot, std::string(usable.message()));
     return false;
   }
-  const SnapshotNotes notes = *SnapshotNotes::Parse(restored->point.notes);
   if (IsShort(notes.covered_since, metadata.committed_time, options_.stage.horizon) &&
       !AcceptShortHistory(task, MissingSince(notes.covered_since), kKeepLog)) {
     return true;
   }
-  task.StartRestore(metadata, notes.covered_since);
+  task.StartRestore(metadata.origin, notes.covered_since);
   task.StartSnapshot(*std::move(restored), *id, *RestartPoints::Parse(options_.stage.horizon, notes.points),
                      notes);
   if (are_named_) {
@@ -245,6 +252,85 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
                  metadata.snapshot, task.filter()->Status().filter.ids, task.restore().left());
   }
   return true;
+}
+
+absl::StatusOr<bool> Assigner::FromYoungestSnapshot(Task& task, const LogState& log) {
+  if (flow_.snapshots == nullptr) return false;
+  const auto found = flow_.snapshots->store().FindYoungest(task.id().partition, task.committed(),
+                                                           [&] { return go_on_(task.id()); });
+  if (absl::IsCancelled(found.status())) return found.status();
+  if (found.ok() && (!*found || refused_.contains((*found)->ToString()))) return false;
+  absl::StatusOr<RestoredPartition> restored =
+      found.ok() ? LoadSnapshot(task, **found, log) : absl::StatusOr<RestoredPartition>(found.status());
+  if (absl::IsCancelled(restored.status())) return restored.status();
+  absl::Status usable = restored.status();
+  const SnapshotNotes notes =
+      usable.ok() ? *SnapshotNotes::Parse(restored->point.notes) : SnapshotNotes{.points = ""};
+  // A commit would say so.
+  if (usable.ok() && notes.output != options_.output) {
+    usable =
+        absl::FailedPreconditionError("its ids have passed to another output, or it does not say to which");
+  }
+  if (!usable.ok()) {
+    spdlog::warn("{}: no snapshot is used: {}{}", task.Name(),
+                 found.ok() ? absl::StrCat((*found)->ToString(), ": ") : "", std::string(usable.message()));
+    return false;
+  }
+  task.StartRestore({notes.origin, partitions_}, notes.covered_since);
+  task.StartSnapshot(*std::move(restored), **found,
+                     *RestartPoints::Parse(options_.stage.horizon, notes.points), notes);
+  return true;
+}
+
+absl::StatusOr<std::unique_ptr<Task>> Assigner::StartOver(std::unique_ptr<Task> task,
+                                                          std::unique_ptr<Task> kept,
+                                                          const CommittedOffset& committed,
+                                                          const LogState& log, absl::Time wall_now) {
+  const int64_t begin = task->committed();
+  // Before offset 0 there is no record, and routers remember none.
+  if (begin == 0 || options_.known_horizon() == absl::ZeroDuration()) {
+    spdlog::warn("{}: another program committed offset {}: starting there", task->Name(), committed.offset);
+    kept.reset();
+    StartEmpty(*task, begin);
+    return task;
+  }
+  // Its ids have passed. But the filter must not be ahead, and be of the same log, which the record before
+  // its end shows.
+  bool is_complete = false;
+  if (kept != nullptr && kept->mark().offset >= log.start && kept->filter_end() <= begin) {
+    kept->ComeBack(*task, committed.offset, std::nullopt);
+    task = std::move(kept);
+    is_complete = task->filter_end() == begin;
+  } else {
+    kept.reset();  // frees its memory before the new filter asks for some
+    const absl::StatusOr<bool> loaded = FromYoungestSnapshot(*task, log);
+    if (!loaded.ok())
+      return absl::CancelledError(absl::StrCat(task->Name(), ": ", loaded.status().message()));
+  }
+  if (is_complete) {
+    spdlog::warn("{}: another program committed offset {}: the filter knows the ids before it", task->Name(),
+                 committed.offset);
+    return task;
+  }
+  // Records between the end of the filter and the committed offset were judged by another instance, or
+  // skipped by the operator, and then they have not passed: no replay may remember them.
+  const bool has_filter = task->filter() != nullptr;
+  const std::string missing = absl::StrCat(
+      "another program, or a reset, has set the offset of group ", options_.process.group, " to ",
+      committed.offset,
+      has_filter ? absl::StrCat(", and the filter has the ids before offset ", task->filter_end(), " alone")
+                 : ", and the filter has no ids");
+  if (!AcceptShortHistory(*task, missing, "nothing is to be done if that was meant")) {
+    task->DropFilter();
+    return task;
+  }
+  if (has_filter) {
+    task->StartOver(partitions_, options_.stage.horizon, wall_now);
+  } else {
+    StartEmpty(*task, begin);
+    task->SetCoveredSince(wall_now);
+  }
+  return task;
 }
 
 bool Assigner::HasGrownFor(const Task& task) const {
@@ -326,9 +412,9 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
         absl::StrCat(name, ": records ", committed.offset, " to ", log.start - 1,
                      " were deleted before lethe read them (the log starts at ", log.start, ")");
     if (options_.policies.on_unread_deleted == OnUnreadDeleted::kFail) {
-      return fail(absl::StrCat(unread, ": to skip them, set on_unread_deleted to continue, or reset group ",
-                               options_.process.group, " to ", log.start,
-                               " with kafka-consumer-groups.sh --reset-offsets"));
+      return fail(absl::StrCat(unread,
+                               ": to skip them, set on_unread_deleted to continue, which keeps what lethe "
+                               "knows of earlier events"));
     }
     spdlog::warn("{}: skipping them", unread);
     task->SkipDeleted(log.start);
@@ -336,17 +422,14 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   if (log.end < committed.offset) {
     return fail(absl::StrCat(
         name, ": the group has committed offset ", committed.offset, ", the log ends at ", log.end,
-        ": the topic was truncated or recreated. Reset the group's offsets with kafka-consumer-groups.sh "
-        "--reset-offsets: --to-latest reads only records sent from now on; --to-earliest reads the whole log "
-        "with an empty filter, and writes all of it to the output again"));
+        ": the topic was truncated or recreated. ", kCostOfReset,
+        "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: --to-latest reads only "
+        "records "
+        "sent from now on; --to-earliest reads the whole log, and writes all of it to the output again"));
   }
   auto metadata = ReadCommitMetadata(options_, flow_.id_fingerprint, partition, committed);
   if (absl::IsNotFound(metadata.status())) {
-    spdlog::warn("{}: another program committed offset {}: starting there with an empty filter", name,
-                 committed.offset);
-    kept.reset();
-    StartEmpty(*task, task->committed());
-    return task;
+    return StartOver(std::move(task), std::move(kept), committed, log, wall_now);
   }
   if (!metadata.ok()) return metadata.status();
   task->ExpectTotals(metadata->totals);

@@ -24,6 +24,19 @@ namespace lethe {
 // was added after the group began to read the topic, or whose topic was recreated.
 enum class Uncommitted { kNew, kAdded, kRecreated };
 
+// Tells why the group has committed nothing of some partitions of a topic by what it has committed of the
+// others: their metadata is parsed once, since a topic may have thousands.
+class UncommittedReason {
+ public:
+  // `begun`: the lane has seen committed offsets of the topic.
+  UncommittedReason(const std::vector<CommittedOffset>& committed, bool begun);
+  Uncommitted Of(int32_t partition) const;
+
+ private:
+  int32_t first_added_ = INT32_MAX;  // the topic had only lower partitions when the group began to read it
+  bool is_recreated_ = false;
+};
+
 // The metadata of a committed offset. NotFound: it has none, and starts over. FailedPrecondition: it is
 // damaged, or of another format or id configuration; the message says where, and what to do.
 absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
@@ -80,10 +93,6 @@ class Assigner {
   // Notes that it has grown; the log of the partition ends at `end`.
   void NoteGrowth(Task& task, int64_t end);
 
-  // For a partition without a committed offset. `begun`: the lane has seen committed offsets of the topic.
-  static Uncommitted WhyUncommitted(int32_t partition, const std::vector<CommittedOffset>& committed,
-                                    bool begun);
-
   // Whether the committed offset lacks the partition's metadata: it must be committed with it before the
   // first verdict.
   static bool NeedsFirstCommit(const Task& task, const CommittedOffset& committed);
@@ -102,11 +111,19 @@ class Assigner {
   absl::StatusOr<std::unique_ptr<Task>> PrepareFilter(int32_t partition, const CommittedOffset& committed,
                                                       const LogState& log, Uncommitted uncommitted,
                                                       absl::Time wall_now);
+  // Loads a snapshot of the partition. Cancelled: loading was cancelled. Other errors: it cannot be used.
+  absl::StatusOr<RestoredPartition> LoadSnapshot(const Task& task, SnapshotId id, const LogState& log);
   // Loads the filter of the snapshot that the commit names. False: it cannot be used (logged), and the task
   // is unchanged. Cancelled: loading was cancelled.
   absl::StatusOr<bool> FromSnapshot(Task& task, const CommitMetadata& metadata, const LogState& log);
-  absl::Status CheckSnapshot(const SnapshotPoint& point, SnapshotId id, const CommitMetadata& metadata,
-                             const LogState& log) const;
+  // The group has committed an offset without lethe's metadata: begins a new life there, with the ids that
+  // the kept filter or a snapshot knows. Cancelled: loading the snapshot was cancelled.
+  absl::StatusOr<std::unique_ptr<Task>> StartOver(std::unique_ptr<Task> task, std::unique_ptr<Task> kept,
+                                                  const CommittedOffset& committed, const LogState& log,
+                                                  absl::Time wall_now);
+  // Loads the filter of the youngest snapshot that was taken before the committed offset. False: there is
+  // none that can be used, and the task is unchanged.
+  absl::StatusOr<bool> FromYoungestSnapshot(Task& task, const LogState& log);
   // Starts with an empty filter, to be rebuilt from the log.
   void Rebuild(Task& task, const CommitMetadata& metadata, const RestorePlan& plan);
   // Logs that the filter will lack ids of the horizon, because of `missing`, and the remedy. False: the

@@ -139,9 +139,10 @@ absl::Status Ownership::Prepare(AssignedTopic& topic, std::vector<Task*>& fresh)
   Assigner& assigner = AssignerOf(flow);
   assigner.SetTopicId(topic.topic_id);
   std::vector<Task*> prepared;
+  const UncommittedReason reason(topic.committed, assigner.has_begun());
   for (const int32_t partition : topic.partitions) {
     const CommittedOffset& there = topic.committed[static_cast<size_t>(partition)];
-    const Uncommitted why = Assigner::WhyUncommitted(partition, topic.committed, assigner.has_begun());
+    const Uncommitted why = reason.Of(partition);
     auto task = PrepareOne(topic, partition, why);
     if (!task.ok()) return task.status();
     if (there.offset < 0 && why == Uncommitted::kNew) ++topic.new_partitions;
@@ -324,7 +325,7 @@ void Ownership::LoseUnread(Task& task, const std::string& why) {
       task,
       absl::StrCat(why, ": offset ", task.next(),
                    " is not in the log any more: records were deleted unread, or the topic was recreated; "
-                   "restart to see which, reset the group's offsets, or set on_unread_deleted to continue"));
+                   "restart to see which, or set on_unread_deleted to continue"));
 }
 
 void Ownership::PrepareAgain(Task& task) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/probe_rules.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "src/text/format.h"
@@ -29,18 +30,24 @@ Finding BeyondTheEnd(const DaemonOptions& options, const std::string& where, int
   return {Severity::kError, "group", where,
           absl::StrCat("ends at ", end, ", and group ", options.process.group, " has committed offset ",
                        committed, ": the partition does not start"),
-          "the topic was truncated or recreated. Reset the group's offsets with kafka-consumer-groups.sh "
-          "--reset-offsets: --to-latest reads only records sent from now on; --to-earliest reads the whole "
-          "log with an empty filter, and writes all of it to the output again"};
+          absl::StrCat(
+              "the topic was truncated or recreated. ", kCostOfReset,
+              "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: --to-latest reads "
+              "only records sent from now on; --to-earliest reads the whole log, and writes all of it to "
+              "the output again")};
 }
 
 Finding WithoutFilter(const DaemonOptions& options, size_t partition, int64_t committed, int count) {
-  return {Severity::kWarning, "group", absl::StrCat("group ", options.process.group),
+  const bool stops = options.policies.on_short_history == OnShortHistory::kFail;
+  return {stops ? Severity::kError : Severity::kWarning, "group",
+          absl::StrCat("group ", options.process.group),
           absl::StrCat("has offsets in ", Several(count, "partition"),
                        " that another program committed, as a reset does (", options.input, "-", partition,
-                       " at ", committed,
-                       "): lethe starts there with an empty filter, and copies of earlier records pass"),
-          "nothing, if the reset was meant"};
+                       " at ", committed, "), so the history is short: ",
+                       stops ? "the partition does not start (on_short_history)"
+                             : "copies of earlier events pass until the horizon has gone by"),
+          stops ? "if the reset was meant, set on_short_history to continue until lethe_short_history is 0"
+                : "nothing, if the reset was meant"};
 }
 
 }  // namespace
@@ -94,7 +101,7 @@ std::vector<Finding> ApplyOffsetRules(const DaemonOptions& options,
     if (log.end < next) continue;
     // Routers remember no ids.
     const bool has_none = absl::IsNotFound(CommitMetadata::Parse(committed[i].metadata).status());
-    if (has_none && !options.half.routing && ++without_filter == 1) example = i;
+    if (has_none && next > 0 && !options.half.routing && ++without_filter == 1) example = i;
   }
   if (without_filter > 0) {
     findings.push_back(WithoutFilter(options, example, committed[example].offset, without_filter));

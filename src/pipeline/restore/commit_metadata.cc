@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe {
 namespace {
@@ -173,8 +174,10 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   const std::pair<absl::string_view, absl::string_view> words = absl::StrSplit(text, absl::MaxSplits(' ', 1));
   if (words.first != "lethe/1" && words.first != "lethe/2") {
     return absl::FailedPreconditionError(absl::StrCat("the commit was written in format ", words.first,
-                                                      ", this program reads lethe/1 and lethe/2: run the "
-                                                      "version that wrote it, or reset the group's offsets"));
+                                                      ", this program reads lethe/1 and lethe/2. ",
+                                                      kCostOfReset,
+                                                      "Run the version that wrote it, or reset "
+                                                      "the group's offsets"));
   }
   Fields fields;
   CommitMetadata m;
@@ -194,7 +197,7 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
       (fields.contains("wt") && !ParseTime(fields["wt"], &m.wall_time)) ||
       (fields.contains("tk") && !ParseTotals(fields["tk"], &m.totals))) {
     return absl::DataLossError(
-        absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to start over"));
+        absl::StrCat("damaged commit metadata \"", text, "\". ", kCostOfReset, "Reset the group's offsets"));
   }
   m.id_fingerprint = std::string(fields["id"]);
   m.horizon = absl::Milliseconds(horizon_ms);
@@ -237,7 +240,7 @@ std::optional<SnapshotId> SnapshotId::Parse(absl::string_view text) {
 
 std::string SnapshotNotes::ToString() const {
   return absl::StrCat("o=", origin, " m=", mark_offset, " n=", timed_records, " c=", TimeText(covered_since),
-                      " p=", points);
+                      " p=", points, output.empty() ? "" : " out=", output);
 }
 
 std::optional<SnapshotNotes> SnapshotNotes::Parse(absl::string_view text) {
@@ -249,6 +252,7 @@ std::optional<SnapshotNotes> SnapshotNotes::Parse(absl::string_view text) {
     return std::nullopt;
   }
   notes.points = std::string(fields["p"]);
+  if (fields.contains("out")) notes.output = std::string(fields["out"]);
   return notes;
 }
 

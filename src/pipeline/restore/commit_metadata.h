@@ -152,16 +152,18 @@ struct SnapshotId {
 
 // Text in the snapshot (SnapshotPoint::notes):
 //
-//   o=ORIGIN m=OFFSET n=RECORDS c=TIME p=POINT,POINT,...
+//   o=ORIGIN m=OFFSET n=RECORDS c=TIME p=POINT,POINT,... out=TOPIC
 //
 // OFFSET: of the last record before the snapshot's offset. RECORDS: the number of records with a time so far.
 // TIME: stream time since which all ids are known, or '-' if all are. POINT: see RestartPoints::ToString.
+// TOPIC: the output to which the ids have passed.
 struct SnapshotNotes {
   int64_t origin = 0;
   int64_t mark_offset = -1;
   int64_t timed_records = 0;
   absl::Time covered_since = absl::InfinitePast();
   std::string points;
+  std::string output = "";
 
   std::string ToString() const;
   static std::optional<SnapshotNotes> Parse(absl::string_view text);

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -50,25 +51,46 @@ class SnapshotFolder final : public SnapshotStore {
     return status;
   }
 
+  absl::StatusOr<std::optional<SnapshotId>> FindYoungest(int32_t partition, int64_t at_most,
+                                                         const GoOn& /*go_on*/) override {
+    std::optional<SnapshotId> found;
+    absl::Status looked = ForEach(partition, [&](SnapshotId id, bool is_whole, const std::string& /*path*/) {
+      if (is_whole) TakeYounger(id, at_most, found);
+    });
+    if (!looked.ok()) return looked;
+    return found;
+  }
+
   absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> /*before*/,
                          bool /*is_first*/) override {
+    absl::Status status;
+    absl::Status looked =
+        ForEach(partition, [&](SnapshotId found, bool /*is_whole*/, const std::string& path) {
+          if (found.IsOlderThan(id)) status.Update(Unlink(path));
+        });
+    return looked.ok() ? status : looked;
+  }
+
+ private:
+  // Each file of the partition, also what a crash has left of one.
+  absl::Status ForEach(
+      int32_t partition,
+      absl::FunctionRef<void(SnapshotId id, bool is_whole, const std::string& path)> see) const {
     const std::string prefix = Prefix(partition);
     std::error_code error;
-    absl::Status status;
     for (std::filesystem::directory_iterator it(folder_, error), end; !error && it != end;
          it.increment(error)) {
       const std::string file = it->path().filename().string();
       absl::string_view name = file;
       if (!absl::ConsumePrefix(&name, prefix)) continue;
-      if (!absl::ConsumeSuffix(&name, kSuffix) && !absl::ConsumeSuffix(&name, kUnfinished)) continue;
-      const std::optional<SnapshotId> found = SnapshotId::Parse(name);
-      if (found && found->IsOlderThan(id)) status.Update(Unlink(it->path().string()));
+      const bool is_whole = absl::ConsumeSuffix(&name, kSuffix);
+      if (!is_whole && !absl::ConsumeSuffix(&name, kUnfinished)) continue;
+      if (const auto id = SnapshotId::Parse(name)) see(*id, is_whole, it->path().string());
     }
     if (error) return absl::InternalError(absl::StrCat("looking into ", folder_, ": ", error.message()));
-    return status;
+    return absl::OkStatus();
   }
 
- private:
   static absl::Status Unlink(const std::string& path) {
     if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
     return absl::ErrnoToStatus(errno, absl::StrCat("removing ", path));

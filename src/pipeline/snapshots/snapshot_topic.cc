@@ -21,6 +21,7 @@ namespace {
 // groups in the same partition may lie between.
 constexpr int64_t kLookThroughSnapshots = 4;
 constexpr int64_t kLookThroughBytes = int64_t{16} << 20;
+constexpr size_t kMostCandidates = 16;
 
 class SnapshotTopic final : public SnapshotStore {
  public:
@@ -34,6 +35,8 @@ class SnapshotTopic final : public SnapshotStore {
   absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override;
   absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
                                             const GoOn& go_on) override;
+  absl::StatusOr<std::optional<SnapshotId>> FindYoungest(int32_t partition, int64_t at_most,
+                                                         const GoOn& go_on) override;
   absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
     return Delete(snapshots, [] { return true; });
   }
@@ -138,6 +141,30 @@ absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, Snap
   return stage.Restore(absl::StrCat(options_.input, "-", partition), file.path(),
                        {.topic = options_.input, .partition = partition, .id_fingerprint = id_fingerprint_},
                        go_on);
+}
+
+absl::StatusOr<std::optional<SnapshotId>> SnapshotTopic::FindYoungest(int32_t partition, int64_t at_most,
+                                                                      const GoOn& go_on) {
+  const std::string prefix = Prefix(partition);
+  // Those that have a manifest, by time: a few, since anybody may have written them. The older ones are
+  // deleted first.
+  std::map<uint64_t, SnapshotId> whole;
+  const auto see = [&](absl::string_view key, std::optional<absl::string_view> value) {
+    if (!absl::ConsumePrefix(&key, prefix)) return true;
+    const auto found = SnapshotKey::Parse(key, most_chunks_);
+    if (!found || found->chunk || found->id.offset > at_most) return true;
+    if (value && SnapshotManifest::Parse(*value, most_chunks_)) {
+      whole.insert_or_assign(found->id.token, found->id);
+    } else {
+      whole.erase(found->id.token);
+    }
+    if (whole.size() > kMostCandidates) whole.erase(whole.begin());
+    return true;
+  };
+  if (absl::Status scanned = log_->Scan(Place(partition), absl::UnixEpoch(), go_on, see); !scanned.ok())
+    return scanned;
+  if (whole.empty()) return std::nullopt;
+  return whole.rbegin()->second;
 }
 
 absl::Status SnapshotTopic::FindOlder(int32_t partition, SnapshotId id, absl::Time from) {

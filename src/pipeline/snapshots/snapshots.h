@@ -28,12 +28,17 @@ namespace lethe {
 // Asked repeatedly during long work, at least every 100 ms during a wait for a broker: false cancels it.
 using GoOn = std::function<bool()>;
 
+// Keeps in `found` the younger one of it and `id`, if that was taken at this offset or before.
+inline void TakeYounger(SnapshotId id, int64_t at_most, std::optional<SnapshotId>& found) {
+  if (id.offset <= at_most && (!found || found->token < id.token)) found = id;
+}
+
 struct PartitionSnapshot {
   int32_t partition = 0;
   SnapshotId id;
 };
 
-// Write, Remove and DropOlder are called from one thread, Restore from any.
+// Write, Remove and DropOlder are called from one thread, Restore and FindYoungest from any.
 class SnapshotStore {
  public:
   virtual ~SnapshotStore() = default;
@@ -44,6 +49,10 @@ class SnapshotStore {
   // Errors as DedupStage::Restore; NotFound: it is not here.
   virtual absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
                                                     const GoOn& go_on) = 0;
+  // The youngest whole snapshot of the partition that was taken at this offset or before; none: nullopt. For
+  // a partition whose commit, which would name one, is lost. Looks through all that there are.
+  virtual absl::StatusOr<std::optional<SnapshotId>> FindYoungest(int32_t partition, int64_t at_most,
+                                                                 const GoOn& go_on) = 0;
   virtual absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) = 0;
   // A commit names this snapshot: removes the older ones of the partition, by any owner. Not newer ones,
   // which the next owner may have written meanwhile. `before`: the one that the previous commit named.

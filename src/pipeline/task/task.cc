@@ -56,8 +56,8 @@ void Task::StartEmpty(const Origin& origin) {
   covered_since_ = absl::InfinitePast();
 }
 
-void Task::StartRestore(const CommitMetadata& metadata, absl::Time covered_since) {
-  origin_ = metadata.origin;
+void Task::StartRestore(const Origin& origin, absl::Time covered_since) {
+  origin_ = origin;
   phase_ = Phase::kRestoring;
   covered_since_ = covered_since;
 }
@@ -76,6 +76,10 @@ void Task::StartSnapshot(RestoredPartition restored, SnapshotId id, RestartPoint
   points_ = std::move(points);
   snapshots_.named = id;
   timed_records_ = committed_timed_records_ = notes.timed_records;
+  // It may be of the first records after a reset, when the clock was older.
+  if (notes.covered_since != absl::InfinitePast()) {
+    clock_counts_from_ = timed_records_ + RestartPoints::kWarmup;
+  }
   mark_ = committed_mark_ = {notes.mark_offset, restored.point.record_before};
   filter_end_ = restored.point.offset;
   restore_ = RestoreProgress(filter_end_, committed_);
@@ -95,6 +99,19 @@ void Task::ComeBack(const Task& assigned, int64_t committed, std::optional<Snaps
   phase_ = mark_.offset < 0 ? Phase::kRestoring : Phase::kChecking;
   next_ = mark_.offset < 0 ? filter_end_ : mark_.offset;
   if (phase_ == Phase::kRestoring && next_ >= committed_) phase_ = Phase::kActive;
+}
+
+void Task::StartOver(int32_t partitions, absl::Duration horizon, absl::Time known_since) {
+  origin_ = {committed_, partitions};
+  filter_end_ = committed_;
+  // A rebuild in this life begins here, with a clock of its own.
+  points_.emplace(horizon, RestartPoint{committed_, absl::InfinitePast()});
+  restore_ = RestoreProgress(committed_, committed_);
+  covered_since_ = known_since;
+  clock_counts_from_ = timed_records_ + RestartPoints::kWarmup;
+  undeliverable_.clear();
+  passed_over_.clear();
+  skips_to_filter_end_ = true;
 }
 
 CommitMetadata Task::Metadata(absl::Time wall_now) const {
@@ -151,7 +168,7 @@ void Task::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {
 
 SnapshotPoint Task::PointOf(SnapshotId taken) const {
   const SnapshotNotes notes = {origin_.offset, committed_mark_.offset, committed_timed_records_,
-                               covered_since_, points_->ToString()};
+                               covered_since_, points_->ToString(),    flow_->options.output};
   return {.offset = taken.offset,
           .end_offset = taken.offset,
           .record_before = committed_mark_.hash,
@@ -170,6 +187,7 @@ void Task::Committed() {
   committed_mark_ = mark_;
   committed_timed_records_ = timed_records_;
   was_aborted_ = false;
+  KnowsSinceStreamTime();
   growth_.Reach(committed_, filter_->stream_time());
   counts_ += open_counts_;
   open_counts_ = {};
@@ -211,7 +229,8 @@ void Task::RolledBack() {
 
 void Task::KnowsSinceStreamTime() {
   const absl::Time now = filter_->stream_time();
-  if (now != absl::InfinitePast()) covered_since_ = std::min(covered_since_, now);
+  const bool counts = now != absl::InfinitePast() && timed_records_ >= clock_counts_from_;
+  if (counts) covered_since_ = std::min(covered_since_, now);
 }
 
 bool Task::short_history() const {
@@ -223,10 +242,11 @@ bool Task::keys_moved() const {
   return filter_ != nullptr && growth_.IsRecent(filter_->stream_time(), flow_->options.stage.horizon);
 }
 
-void Task::Recognize(absl::Time time) {
+bool Task::Recognize(absl::Time time) {
   mark_.time = committed_mark_.time = time;  // a snapshot does not have it
   next_ = filter_end_;
   phase_ = Phase::kRestoring;
+  return std::exchange(skips_to_filter_end_, false);
 }
 
 void Task::Replayed(const InputRecord& last, size_t records) {

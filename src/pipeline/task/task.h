@@ -136,7 +136,7 @@ class Task {
   // Active, with nothing judged before `origin`.
   void StartEmpty(const Origin& origin);
   // The filter is to be filled by records from here on.
-  void StartRestore(const CommitMetadata& metadata, absl::Time covered_since);
+  void StartRestore(const Origin& origin, absl::Time covered_since);
   void RestoreFrom(int64_t offset) { restore_ = RestoreProgress(offset, committed_); }
   // The filter is new, and reads from here on.
   void StartFilter(absl::Duration horizon, RestartPoint start);
@@ -144,6 +144,11 @@ class Task {
                      const SnapshotNotes& notes);
   // A kept filter is assigned again as `assigned`, which the group's commit of `committed` describes.
   void ComeBack(const Task& assigned, int64_t committed, std::optional<SnapshotId> snapshot);
+  // Begins a new life at C, which was set by an operator's reset or another program, and of the records
+  // before which nothing is known but the ids in the filter. They have passed in a former life, before
+  // `filter_end`; what lies between may not even have been judged.
+  void StartOver(int32_t partitions, absl::Duration horizon, absl::Time known_since);
+  void SetCoveredSince(absl::Time known_since) { covered_since_ = known_since; }
   // Takes over what the group's commit says of the log before C. The log starts at `log_start`.
   void TakeHistory(const CommitMetadata& metadata, int64_t log_start);
   // There is a commit of where it starts.
@@ -163,8 +168,9 @@ class Task {
   std::optional<LogMark> TakeToCompare() { return std::exchange(to_compare_, std::nullopt); }
   // Undeliverable offsets between R and C, which a replay must leave out.
   bool IsPassedOver(int64_t offset) const { return passed_over_.contains(offset); }
-  // The log is the filter's: its record before F has this time.
-  void Recognize(absl::Time time);
+  // The log is the filter's: its record before F has this time. Whether the records from there to `next` are
+  // skipped.
+  bool Recognize(absl::Time time);
   // So many records, of which this is the last, are in the filter.
   void Replayed(const InputRecord& last, size_t records);
   // A replay goes on at `end`, and the filter lacks ids since `known_since`.
@@ -303,6 +309,9 @@ class Task {
   absl::Time time_at_committed_ = absl::InfiniteFuture();
   absl::Time judged_by_ = absl::InfiniteFuture();
   absl::Time covered_since_ = absl::InfinitePast();
+  // So many records with a time, and the filter's clock shows the time of records that it has all seen.
+  int64_t clock_counts_from_ = 0;
+  bool skips_to_filter_end_ = false;  // the record before it in the filter's log is not the one before F
   Growth growth_;
   int64_t unread_deleted_ = 0;
 
