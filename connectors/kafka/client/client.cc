@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -14,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "connectors/kafka/client/message_view.h"
+#include "src/pipeline/assign/instance_claim.h"
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/preflight/probe_rules.h"
@@ -317,7 +319,7 @@ MessagePtr FetchOn::Take(int timeout_ms) {
 
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {
   ClientConfig config;
-  config.Set("client.id", absl::StrCat("lethe-", options.process.instance))
+  config.Set("client.id", absl::StrCat(kClientIdPrefix, options.process.instance))
       .Set("log.connection.close", "false");
   // Otherwise a producer would make the brokers create a deleted topic with their defaults.
   config.Set("allow.auto.create.topics", "false");
@@ -417,6 +419,26 @@ absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& n
   const auto shape = ShapeOf(client, name, timeout_ms);
   if (!shape.ok()) return shape.status();
   return shape->partitions;
+}
+
+absl::StatusOr<std::vector<std::string>> LeadersOf(rd_kafka_t* client, const std::string& name,
+                                                   int timeout_ms) {
+  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
+  const auto metadata = AskMetadata(client, topic.get(), timeout_ms);
+  if (!metadata.ok()) return metadata.status();
+  std::set<int32_t> ids;
+  for (int i = 0; i < (*metadata)->topic_cnt; ++i) {
+    const rd_kafka_metadata_topic& described = (*metadata)->topics[i];
+    for (int j = 0; j < described.partition_cnt; ++j) ids.insert(described.partitions[j].leader);
+  }
+  std::vector<std::string> leaders;
+  for (int i = 0; i < (*metadata)->broker_cnt; ++i) {
+    const rd_kafka_metadata_broker& broker = (*metadata)->brokers[i];
+    if (ids.contains(broker.id)) {
+      leaders.push_back(absl::StrCat("broker ", broker.id, " at ", broker.host, ":", broker.port));
+    }
+  }
+  return leaders;
 }
 
 bool IsTransient(rd_kafka_resp_err_t code) {

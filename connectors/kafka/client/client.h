@@ -164,6 +164,11 @@ absl::StatusOr<std::map<std::string, absl::StatusOr<TopicShape>>> ShapesOfHandle
 // Asks a broker; the client then knows all partitions. NotFound: there is no such topic.
 absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& topic, int timeout_ms);
 
+// The brokers that lead partitions of the topic, as the cluster tells their addresses to clients, each once:
+// "broker 1 at 10.0.0.1:9092".
+absl::StatusOr<std::vector<std::string>> LeadersOf(rd_kafka_t* client, const std::string& topic,
+                                                   int timeout_ms);
+
 // Whether a retry may help: the broker is away, or not ready yet.
 bool IsTransient(rd_kafka_resp_err_t code);
 

@@ -65,24 +65,33 @@ ClientConfig ReaderConfig(const DaemonOptions& options, const std::string& isola
 
 absl::StatusOr<OffsetRange> BoundsOf(rd_kafka_t* client, const std::string& topic, int32_t partition,
                                      int timeout_ms) {
-  OffsetRange bounds;
-  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(client, topic.c_str(), partition,
-                                                                    &bounds.begin, &bounds.end, timeout_ms);
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return bounds;
-  return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic, "-", partition));
+  auto bounds = AskBounds(client, {{topic, {partition}}}, timeout_ms);
+  if (!bounds.ok()) return bounds.status();
+  return (*bounds)[topic][partition];
 }
 
 absl::StatusOr<BoundsByTopic> AskBounds(rd_kafka_t* client, const PartitionsByTopic& partitions,
                                         int timeout_ms) {
+  if (partitions.empty()) return BoundsByTopic();
+  const absl::Time deadline = SteadyNow() + absl::Milliseconds(timeout_ms);
+  const auto& [first, of_first] = *partitions.begin();
+  const std::string doing =
+      partitions.size() > 1
+          ? absl::StrCat("asking for the bounds of the logs of ", partitions.size(), " topics")
+      : of_first.size() == 1 ? absl::StrCat("asking for the bounds of ", first, "-", of_first[0])
+                             : absl::StrCat("asking for the bounds of ", first);
   BoundsByTopic bounds;
   for (const int64_t at : {kEarliest, kLatest}) {
     const PartitionListPtr list = PlacesIn(partitions, at);
     if (list->cnt == 0) return bounds;
-    const rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, list.get(), timeout_ms);
-    const std::string doing =
-        partitions.size() == 1
-            ? absl::StrCat("asking for the bounds of ", partitions.begin()->first)
-            : absl::StrCat("asking for the bounds of the logs of ", partitions.size(), " topics");
+    // rd_kafka_query_watermark_offsets() waits for an answer however long it takes (before 2.3).
+    const absl::Duration left = std::max(deadline - SteadyNow(), absl::Milliseconds(1));
+    rd_kafka_resp_err_t code =
+        rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(absl::ToInt64Milliseconds(left)));
+    // Where no partition has a leader, the client takes all of them for unknown.
+    for (int i = 0; code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION && i < list->cnt; ++i) {
+      if (list->elems[i].err == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE) code = list->elems[i].err;
+    }
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, doing);
     for (int i = 0; i < list->cnt; ++i) {
       const rd_kafka_topic_partition_t& answer = list->elems[i];

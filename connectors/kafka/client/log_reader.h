@@ -24,7 +24,8 @@ ClientConfig ReaderConfig(const DaemonOptions& options, const std::string& isola
                           const std::vector<Property>& defaults = {});
 
 // The offsets that the partition has, up to the last stable offset or the high watermark, by the client's
-// isolation level.
+// isolation level. The timeout is that of the whole question. NotFound: this client does not know the
+// partition.
 absl::StatusOr<OffsetRange> BoundsOf(rd_kafka_t* client, const std::string& topic, int32_t partition,
                                      int timeout_ms);
 

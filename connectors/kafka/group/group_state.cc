@@ -49,6 +49,16 @@ absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, co
   return std::move(AskCommitted(client, {{topic, partitions}}).at(topic));
 }
 
+rd_kafka_resp_err_t CommitOffsets(rd_kafka_t* client, const rd_kafka_topic_partition_list_t& offsets,
+                                  int timeout_ms) {
+  // rd_kafka_commit() waits for an answer however long it takes.
+  const QueuePtr queue(rd_kafka_queue_new(client));
+  const rd_kafka_resp_err_t sent = rd_kafka_commit_queue(client, &offsets, queue.get(), nullptr, nullptr);
+  if (sent != RD_KAFKA_RESP_ERR_NO_ERROR) return sent;
+  const EventPtr answer(rd_kafka_queue_poll(queue.get(), timeout_ms));
+  return answer == nullptr ? RD_KAFKA_RESP_ERR__TIMED_OUT : rd_kafka_event_error(answer.get());
+}
+
 ByTopic<Cluster::Logs> AskLogs(rd_kafka_t* client,
                                const std::map<std::string, std::vector<int32_t>>& partitions) {
   ByTopic<Cluster::Logs> logs;

@@ -21,6 +21,11 @@ absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, co
 ByTopic<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client,
                                                    const std::map<std::string, int32_t>& partitions);
 
+// Commits offsets outside of a transaction, and waits for the answer; _TIMED_OUT: none came, and it may still
+// take effect.
+rd_kafka_resp_err_t CommitOffsets(rd_kafka_t* client, const rd_kafka_topic_partition_list_t& offsets,
+                                  int timeout_ms);
+
 // Of these partitions by topic. NotFound: this client does not know one of them yet, but has asked for news
 // of the topic. Unavailable: ask again.
 ByTopic<Cluster::Logs> AskLogs(rd_kafka_t* client,

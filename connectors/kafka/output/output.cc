@@ -239,8 +239,7 @@ absl::Status Output::RenewProducer() {
   ++renewals_;
   spdlog::info(
       "lane {}: the brokers did not answer a request of the last transaction and may apply it late: "
-      "recreated "
-      "the producer within {}",
+      "recreated the producer within {}",
       state_.lane, absl::FormatDuration(absl::Trunc(SteadyNow() - begin, absl::Milliseconds(1))));
   return absl::OkStatus();
 }

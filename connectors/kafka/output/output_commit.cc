@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/output/output.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/stage_options.h"
@@ -139,7 +140,7 @@ Outcome Output::CommitDelivered(const std::vector<PartitionListPtr>& offsets) {
     return Outcome::kAborted;
   }
   for (auto list = offsets.begin(); list != offsets.end();) {
-    const rd_kafka_resp_err_t code = rd_kafka_commit(consumer_.client(), list->get(), /*async=*/0);
+    const rd_kafka_resp_err_t code = CommitOffsets(consumer_.client(), **list, kCallTimeoutMs);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
       ++list;
       continue;

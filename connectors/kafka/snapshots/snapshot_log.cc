@@ -63,7 +63,7 @@ absl::Status KafkaSnapshotLog::Flush(const GoOn& go_on) {
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     // No record may be delivered after this, nor report to a log that is gone.
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_flush(producer_.get(), -1);
+    rd_kafka_flush(producer_.get(), kSnapshotTimeoutMs);  // hands over what the purge has returned
   }
   const rd_kafka_resp_err_t failed = std::exchange(failed_, RD_KAFKA_RESP_ERR_NO_ERROR);
   return ErrorStatus(code != RD_KAFKA_RESP_ERR_NO_ERROR ? code : failed, absl::StrCat("writing to ", topic_));

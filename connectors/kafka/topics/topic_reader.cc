@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/message_view.h"
 #include "src/pipeline/clock/patiently.h"
@@ -17,7 +19,8 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr int kReadTimeoutMs = 5000;
+// Between two attempts a command can be interrupted.
+constexpr int kReadTimeoutMs = 2000;
 constexpr absl::Duration kConnectPatience = absl::Seconds(10);
 constexpr absl::Duration kReadPatience = absl::Seconds(30);
 constexpr absl::Duration kReadAgainAfter = absl::Milliseconds(50);
@@ -26,8 +29,48 @@ constexpr absl::Duration kSayAfter = absl::Seconds(1);
 
 using Header = std::pair<absl::string_view, std::optional<absl::string_view>>;
 
-absl::StatusOr<OffsetRange> Watermarks(rd_kafka_t* client, const std::string& topic, int32_t partition) {
-  return Patiently(kConnectPatience, [&] { return BoundsOf(client, topic, partition, kReadTimeoutMs); });
+// Asks again while the answer is Unavailable. Cancelled: `go_on` returned false.
+template <class Ask>
+auto AskPatiently(const std::function<bool()>& go_on, const Ask& ask) {
+  return Patiently(kConnectPatience, [&] {
+    auto answer = ask();
+    if (absl::IsUnavailable(answer.status()) && !go_on()) answer = absl::CancelledError("interrupted");
+    return answer;
+  });
+}
+
+// Who leads the partitions, of those that do not answer: "broker 1 at 10.0.0.1:9092".
+std::string Leaders(rd_kafka_t* client, const std::string& topic) {
+  const auto leaders = LeadersOf(client, topic, kReadTimeoutMs);
+  return leaders.ok() ? absl::StrJoin(*leaders, ", ") : std::string(leaders.status().message());
+}
+
+absl::StatusOr<std::vector<OffsetRange>> Watermarks(rd_kafka_t* client, const std::string& topic,
+                                                    int32_t partitions, const std::function<bool()>& go_on) {
+  std::vector<OffsetRange> ranges(static_cast<size_t>(partitions));
+  // The embedded broker answers for one partition at a time.
+  const int32_t at_once = IsEmbedded(client) ? 1 : std::max(partitions, 1);
+  for (int32_t first = 0; first < partitions; first += at_once) {
+    std::vector<int32_t> asked(static_cast<size_t>(std::min(at_once, partitions - first)));
+    std::iota(asked.begin(), asked.end(), first);
+    auto bounds = AskPatiently(go_on, [&] {
+      auto answer = AskBounds(client, {{topic, asked}}, kReadTimeoutMs);
+      // The leader may be another one by now, and one that hangs is not noticed.
+      if (absl::IsUnavailable(answer.status())) {
+        CountPartitions(client, topic, kReadTimeoutMs).status().IgnoreError();
+      }
+      return answer;
+    });
+    if (absl::IsUnavailable(bounds.status())) {
+      return absl::UnavailableError(absl::StrCat(
+          bounds.status().message(),
+          ": at least one leader of its partitions does not answer: ", Leaders(client, topic),
+          "; check that it runs, and that this host reaches the address (advertised.listeners)"));
+    }
+    if (!bounds.ok()) return bounds.status();
+    for (const auto& [partition, range] : (*bounds)[topic]) ranges[static_cast<size_t>(partition)] = range;
+  }
+  return ranges;
 }
 
 // The first offset of each partition whose record is not older; below 0: all are.
@@ -63,25 +106,26 @@ absl::StatusOr<ClientPtr> TopicReader::MakeConsumer(absl::string_view isolation)
   return config.MakeConsumer();
 }
 
-absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions options) {
+absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions options,
+                                                               const std::function<bool()>& go_on) {
   std::unique_ptr<TopicReader> reader(new TopicReader(std::move(options)));
   absl::StatusOr<ClientPtr> consumer =
       reader->MakeConsumer(reader->options_.sees_aborted ? "read_uncommitted" : "read_committed");
   if (!consumer.ok()) return consumer.status();
   reader->consumer_ = *std::move(consumer);
-  absl::Status found = reader->FindEnds();
-  if (found.ok()) found = reader->FindBegins();
+  absl::Status found = reader->FindEnds(go_on);
+  if (found.ok()) found = reader->FindBegins(go_on);
   if (!found.ok()) return found;
   return reader;
 }
 
 absl::Status TopicReader::FindSettledBounds(const std::function<bool()>& go_on) {
-  absl::Status found = FindEnds();
+  absl::Status found = FindEnds(go_on);
   if (found.ok()) found = AwaitTransactions(go_on);
-  return found.ok() ? FindBegins() : found;
+  return found.ok() ? FindBegins(go_on) : found;
 }
 
-absl::Status TopicReader::FindBegins() {
+absl::Status TopicReader::FindBegins(const std::function<bool()>& go_on) {
   in_topic_ = 0;
   to_read_ = 0;
   for (const OffsetRange& bounds : bounds_) in_topic_ += bounds.end - bounds.begin;
@@ -93,15 +137,15 @@ absl::Status TopicReader::FindBegins() {
     }
   }
   if (options_.since) {
-    if (absl::Status status = FindSince(); !status.ok()) return status;
+    if (absl::Status status = FindSince(go_on); !status.ok()) return status;
   }
   for (const OffsetRange& bounds : bounds_) to_read_ += bounds.end - bounds.begin;
   return absl::OkStatus();
 }
 
-absl::Status TopicReader::FindEnds() {
-  const absl::StatusOr<int32_t> partitions = Patiently(
-      kConnectPatience, [&] { return CountPartitions(consumer_.get(), options_.topic, kReadTimeoutMs); });
+absl::Status TopicReader::FindEnds(const std::function<bool()>& go_on) {
+  const absl::StatusOr<int32_t> partitions =
+      AskPatiently(go_on, [&] { return CountPartitions(consumer_.get(), options_.topic, kReadTimeoutMs); });
   if (absl::IsNotFound(partitions.status())) {
     const std::optional<std::string> nearest =
         Nearest(options_.topic, TopicNames(consumer_.get()).value_or(std::vector<std::string>()));
@@ -116,38 +160,38 @@ absl::Status TopicReader::FindEnds() {
                      "): check the address, and what it takes to connect (--kafka security.protocol=...)"));
   }
   if (!partitions.ok()) return partitions.status();
-  bounds_.assign(static_cast<size_t>(*partitions), {});
-  for (int32_t partition = 0; partition < *partitions; ++partition) {
-    absl::StatusOr<OffsetRange> bounds = Watermarks(consumer_.get(), options_.topic, partition);
-    if (!bounds.ok()) return bounds.status();
-    bounds_[static_cast<size_t>(partition)] = *bounds;
-  }
-  log_begins_.clear();
-  for (const OffsetRange& bounds : bounds_) log_begins_.push_back(bounds.begin);
+  auto bounds = Watermarks(consumer_.get(), options_.topic, *partitions, go_on);
+  if (!bounds.ok()) return bounds.status();
+  bounds_ = *std::move(bounds);
+  SetLogBegins(bounds_);
   return absl::OkStatus();
 }
 
-absl::Status TopicReader::FindLogBegins() {
-  for (int32_t partition = 0; partition < partitions(); ++partition) {
-    const absl::StatusOr<OffsetRange> bounds = Watermarks(consumer_.get(), options_.topic, partition);
-    if (!bounds.ok()) return bounds.status();
-    log_begins_[static_cast<size_t>(partition)] = bounds->begin;
-  }
-  return absl::OkStatus();
+absl::Status TopicReader::FindLogBegins(const std::function<bool()>& go_on) {
+  const auto bounds = Watermarks(consumer_.get(), options_.topic, partitions(), go_on);
+  if (bounds.ok()) SetLogBegins(*bounds);
+  return bounds.status();
+}
+
+void TopicReader::SetLogBegins(const std::vector<OffsetRange>& bounds) {
+  log_begins_.clear();
+  for (const OffsetRange& each : bounds) log_begins_.push_back(each.begin);
 }
 
 // A read_committed client gets the last stable offset, a read_uncommitted one the end of the log.
 absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) {
   const absl::StatusOr<ClientPtr> sees_all = MakeConsumer("read_uncommitted");
   if (!sees_all.ok()) return sees_all.status();
+  const auto whole = Watermarks(sees_all->get(), options_.topic, partitions(), go_on);
+  if (!whole.ok()) return whole.status();
   const absl::Time begin = SteadyNow();
   bool said = false;
   for (int32_t partition = 0; partition < partitions(); ++partition) {
-    const absl::StatusOr<OffsetRange> all = Watermarks(sees_all->get(), options_.topic, partition);
-    if (!all.ok()) return all.status();
+    const OffsetRange& all = (*whole)[static_cast<size_t>(partition)];
     OffsetRange& bounds = bounds_[static_cast<size_t>(partition)];
-    while (bounds.end < all->end) {
-      const absl::StatusOr<OffsetRange> now = Watermarks(consumer_.get(), options_.topic, partition);
+    while (bounds.end < all.end) {
+      const absl::StatusOr<OffsetRange> now = AskPatiently(
+          go_on, [&] { return BoundsOf(consumer_.get(), options_.topic, partition, kReadTimeoutMs); });
       if (!now.ok()) return now.status();
       const absl::Duration waited = SteadyNow() - begin;
       const std::string why =
@@ -161,17 +205,16 @@ absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) 
         spdlog::warn("{}; waiting for its end, up to {}", why, absl::FormatDuration(kReadPatience));
       }
       if (!go_on()) return absl::CancelledError("interrupted");
-      bounds.end = std::min(now->end, all->end);
-      if (bounds.end < all->end) absl::SleepFor(kReadAgainAfter);
+      bounds.end = std::min(now->end, all.end);
+      if (bounds.end < all.end) absl::SleepFor(kReadAgainAfter);
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status TopicReader::FindSince() {
-  const auto offsets = Patiently(kConnectPatience, [&] {
-    return OffsetsSince(consumer_.get(), options_.topic, partitions(), *options_.since);
-  });
+absl::Status TopicReader::FindSince(const std::function<bool()>& go_on) {
+  const auto offsets = AskPatiently(
+      go_on, [&] { return OffsetsSince(consumer_.get(), options_.topic, partitions(), *options_.since); });
   if (!offsets.ok()) return offsets.status();
   for (size_t i = 0; i < bounds_.size(); ++i) {
     OffsetRange& bounds = bounds_[i];

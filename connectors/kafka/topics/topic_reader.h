@@ -38,8 +38,10 @@ struct ReadOptions {
 // Thread-compatible.
 class TopicReader {
  public:
-  // Asks for the topic's bounds. NotFound: there is no such topic; Unavailable: no broker answers.
-  static absl::StatusOr<std::unique_ptr<TopicReader>> Open(ReadOptions options);
+  // Asks for the topic's bounds. NotFound: there is no such topic; Unavailable: no broker, or no leader of a
+  // partition, answers. `go_on` is asked every few seconds while none does; false ends it (Cancelled).
+  static absl::StatusOr<std::unique_ptr<TopicReader>> Open(
+      ReadOptions options, const std::function<bool()>& go_on = [] { return true; });
   // Asks for the bounds again, and waits for transactions that are open at the end. `go_on` is asked
   // meanwhile; false ends the waiting (Cancelled). Unavailable: one stays open.
   absl::Status FindSettledBounds(const std::function<bool()>& go_on);
@@ -53,7 +55,7 @@ class TopicReader {
     const int64_t log_begin = log_begins_[static_cast<size_t>(partition)];
     return log_begin > 0 && log_begin >= bounds(partition).begin;
   }
-  absl::Status FindLogBegins();
+  absl::Status FindLogBegins(const std::function<bool()>& go_on);
   int64_t log_begin(int32_t partition) const { return log_begins_[static_cast<size_t>(partition)]; }
   const OffsetRange& bounds(int32_t partition) const { return bounds_[static_cast<size_t>(partition)]; }
   // Empty if no broker answers.
@@ -75,10 +77,11 @@ class TopicReader {
  private:
   explicit TopicReader(ReadOptions options) : options_(std::move(options)) {}
   absl::StatusOr<ClientPtr> MakeConsumer(absl::string_view isolation) const;
-  absl::Status FindEnds();
+  absl::Status FindEnds(const std::function<bool()>& go_on);
+  void SetLogBegins(const std::vector<OffsetRange>& bounds);
   absl::Status AwaitTransactions(const std::function<bool()>& go_on);
-  absl::Status FindBegins();
-  absl::Status FindSince();
+  absl::Status FindBegins(const std::function<bool()>& go_on);
+  absl::Status FindSince(const std::function<bool()>& go_on);
 
   const ReadOptions options_;
   ClientPtr consumer_;

@@ -133,9 +133,10 @@ absl::Status RunCounters(const CountersCommandOptions& options, std::ostream& ou
                                    .properties = options.properties.values,
                                    .name = "counters",
                                    .follow = options.follow};
-  const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader = kafka::TopicReader::Open(read);
-  if (!reader.ok()) return reader.status();
   const std::atomic<bool>& interrupted = CatchInterrupts();
+  const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader =
+      kafka::TopicReader::Open(read, [&] { return !interrupted.load(); });
+  if (!reader.ok()) return reader.status();
   Counted counted(options);
   Printer printer(options, out);
   absl::Status status;

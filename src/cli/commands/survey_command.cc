@@ -101,7 +101,8 @@ class Surveyor {
     kafka::ReadOptions read = {options_.brokers, input, options_.properties.values, options_.records};
     if (options_.last) read.since = absl::Now() - *options_.last;
     if (!options_.records && !options_.all_records && !options_.last) read.newest = kRecords;
-    const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader = kafka::TopicReader::Open(read);
+    const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader =
+        kafka::TopicReader::Open(read, [this] { return !is_interrupted(); });
     if (!reader.ok()) return {std::nullopt, reader.status()};
     Survey survey({.id = options_.id, .memory_bytes = options_.memory_bytes, .schemas = schemas_.get()});
     absl::Status status;

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/client/message_view.h"
 
 namespace lethe {
@@ -117,12 +118,9 @@ absl::Status DemoReader::Poll() {
 absl::StatusOr<int64_t> DemoReader::Behind() {
   int64_t behind = 0;
   for (const auto& [where, position] : positions_) {
-    int64_t low = 0;
-    int64_t end = 0;
-    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        group_.get(), where.first.c_str(), where.second, &low, &end, kRequestTimeoutMs);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the end of the output");
-    behind += std::max<int64_t>(end - position, 0);
+    const auto bounds = kafka::BoundsOf(group_.get(), where.first, where.second, kRequestTimeoutMs);
+    if (!bounds.ok()) return bounds.status();
+    behind += std::max<int64_t>(bounds->end - position, 0);
   }
   return behind;
 }

@@ -41,8 +41,7 @@ constexpr DaemonMetric kDaemonMetrics[] = {
      [](const DaemonReport& r) { return r.not_ready.empty() ? 1.0 : 0.0; }},
     {{"lethe_foreign_members", kGauge, "group", "members", "Members of lethe's groups that are not lethe's.",
       "Above 0: they get partitions, whose records lethe does not see. The log names them: stop them, or "
-      "give "
-      "them another group."},
+      "give them another group."},
      [](const DaemonReport& r) { return static_cast<double>(r.foreign_members.size()); }},
     {{"lethe_memory_used_bytes", kGauge, "group", "bytes", "Memory of all filters of the process.",
       "Near the limit: raise `memory` before it is reached. Filters of partitions that moved away count, "

@@ -192,8 +192,7 @@ constexpr PartitionMetric kMetrics[] = {
       "1 while the filter lacks ids of the horizon: the log did not reach back, the horizon was raised, or "
       "offsets were reset.",
       "The log says which. If the log did not reach back, the input's retention is shorter than the horizon "
-      "plus "
-      "the downtime; raise `retention.ms`.",
+      "plus the downtime; raise `retention.ms`.",
       Fold::kSum},
      [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
     {{"lethe_keys_moved", kGauge, kLabels, "1 or 0; folded: partitions",
@@ -261,8 +260,7 @@ constexpr PartitionMetric kMetrics[] = {
      [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
     {{"lethe_filter_past_generations", kGauge, kLabels, "generations", "N: past generations of the filter.",
       "Engine `published` adapts N to the load. `compact` and `exact` stay at 16 after the first horizon, "
-      "and "
-      "adapt their table (`lethe_filter_ids`, `lethe_filter_lines`, `lethe_filter_memory_bytes`).",
+      "and adapt their table (`lethe_filter_ids`, `lethe_filter_lines`, `lethe_filter_memory_bytes`).",
       Fold::kMax},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.shape.past_generations); }},
     {{"lethe_filter_refresh_period_seconds", kGauge, kLabels, "seconds",

@@ -49,14 +49,15 @@ absl::StatusOr<std::unique_ptr<ReconcileSide>> ReconcileSide::Open(const Reconci
                                                                    const ReconcileAsk& ask, bool is_copied_to,
                                                                    ReconcileTalk& talk) {
   std::unique_ptr<ReconcileSide> side(new ReconcileSide(options, ask, talk));
+  const auto go_on = [&] { return talk.Alive(); };
   auto log = kafka::TopicReader::Open({.brokers = options.brokers,
                                        .topic = options.topic,
                                        .properties = options.properties.values,
                                        .since = absl::FromUnixMillis(ask.wide_begin_ms()),
-                                       .name = "reconcile"});
+                                       .name = "reconcile"},
+                                      go_on);
   if (!log.ok()) return log.status();
   side->log_ = *std::move(log);
-  const auto go_on = [&] { return talk.Alive(); };
   if (is_copied_to) {
     auto writer = kafka::TopicWriter::Open({options.brokers, options.topic, options.properties.values},
                                            side->log_->client(), go_on);
@@ -120,7 +121,7 @@ absl::Status ReconcileSide::Read(int64_t pass, int64_t passes) {
   if (read.ok()) read = talk_.status();
   if (read.ok()) read = SchemasStatus();
   // After reading: retention may have deleted something meanwhile.
-  if (read.ok()) read = log_->FindLogBegins();
+  if (read.ok()) read = log_->FindLogBegins([&] { return talk_.Alive(); });
   for (int32_t partition = 0; read.ok() && partition < log_->partitions(); ++partition) {
     if (!log_->IsCut(partition)) continue;
     const absl::StatusOr<int64_t> since = WholeSince(partition, firsts[static_cast<size_t>(partition)]);

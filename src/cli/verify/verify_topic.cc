@@ -206,7 +206,7 @@ absl::StatusOr<Verification::Log> Verification::Open(const std::string& topic, b
                              .name = "verify"};
   const bool is_all = request_.since == absl::InfinitePast();
   if (!is_all) read.since = request_.since - rules_.window;
-  auto reader = kafka::TopicReader::Open(read);
+  auto reader = kafka::TopicReader::Open(read, [this] { return GoOn(0); });
   if (!reader.ok()) return reader.status();
   Log log = {.reader = *std::move(reader), .topic = topic, .ranges = {}, .judged_from = {}};
   if (is_settled) {
@@ -310,7 +310,7 @@ absl::Status Verification::ReadLog(Log& log, const std::function<void(const Surv
   for (const OffsetRange& range : log.ranges) done_ += range.end - range.begin;
   if (read.ok() && interrupted_) return absl::CancelledError("interrupted");
   // Meanwhile retention may have deleted something.
-  return read.ok() ? log.reader->FindLogBegins() : read;
+  return read.ok() ? log.reader->FindLogBegins([this] { return GoOn(0); }) : read;
 }
 
 absl::Status Verification::Read(int64_t pass) {
@@ -384,7 +384,8 @@ absl::Status Verification::CountAborted() {
                                           .topic = options_.output,
                                           .properties = options_.process.properties,
                                           .name = "verify",
-                                          .sees_aborted = true});
+                                          .sees_aborted = true},
+                                         [this] { return GoOn(0); });
   if (!reader.ok()) return reader.status();
   std::vector<OffsetRange> ranges = output_.ranges;
   for (size_t i = 0; i < ranges.size(); ++i) ranges[i].begin = output_.judged_from[i];

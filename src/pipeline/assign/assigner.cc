@@ -424,8 +424,8 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
         name, ": the group has committed offset ", committed.offset, ", the log ends at ", log.end,
         ": the topic was truncated or recreated. ", kCostOfReset,
         "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: --to-latest reads only "
-        "records "
-        "sent from now on; --to-earliest reads the whole log, and writes all of it to the output again"));
+        "records sent from now on; --to-earliest reads the whole log, and writes all of it to the output "
+        "again"));
   }
   auto metadata = ReadCommitMetadata(options_, flow_.id_fingerprint, partition, committed);
   if (absl::IsNotFound(metadata.status())) {

@@ -46,8 +46,7 @@ void ForeignMembers::Look(size_t owned) {
   } else {
     spdlog::error(
         "group {} has members that are not lethe's: {}: they get partitions, whose records lethe does not "
-        "see. "
-        "Stop them, or give them another group",
+        "see. Stop them, or give them another group",
         process_.group, absl::StrJoin(names, ", "));
   }
   names_ = std::move(names);

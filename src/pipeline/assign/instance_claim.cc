@@ -96,8 +96,7 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
   if (!asked.ok()) {
     spdlog::warn(
         "lane {}: fenced as instance {} of group {}, and the group does not say whether another process has "
-        "the "
-        "name: {}",
+        "the name: {}",
         lane, options_.process.instance, options_.process.group, std::string(asked.status().message()));
     return absl::OkStatus();
   }
@@ -111,8 +110,7 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
   if (!is_newcomer && of_lane.fences <= kMostInARow) {
     spdlog::warn(
         "lane {}: group {} has another member of instance {}, on host {}: another process, or a join of this "
-        "one "
-        "whose answer was lost. Taking the place back; if there is another process, give each its own "
+        "one whose answer was lost. Taking the place back; if there is another process, give each its own "
         "instance",
         lane, options_.process.group, options_.process.instance, host);
     return absl::OkStatus();

@@ -51,8 +51,7 @@ std::vector<std::string> WrittenTopics(const DaemonOptions& options);
 // Before the advice to reset a group.
 inline constexpr char kCostOfReset[] =
     "After a reset lethe does not know the events before the new offset: copies of them pass until the "
-    "horizon "
-    "has gone by. ";
+    "horizon has gone by. ";
 
 // The topics whose records keep the partition of the input, here or in the next stage. A record whose
 // partition they lack must wait.

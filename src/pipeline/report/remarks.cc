@@ -40,8 +40,7 @@ std::optional<std::string> SharedIdRemark(const PartitionReport& partition) {
 std::string ThrottleRemark(absl::string_view client, double share) {
   return absl::StrFormat(
       "a quota of the brokers holds the %s back %.0f %% of the time; raise the quota of its user or "
-      "client.id "
-      "(kafka-configs.sh --describe --entity-type users, or clients)",
+      "client.id (kafka-configs.sh --describe --entity-type users, or clients)",
       client, 100 * share);
 }
 
