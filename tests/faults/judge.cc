@@ -42,6 +42,9 @@ class Kind {
 struct Kinds {
   Kind lost{"records are LOST: dropped, and no copy of them had been passed"};
   Kind repeated{"records are REPEATED: passed within the horizon of a copy"};
+  Kind remembered{"records are REMEMBERED for too long: dropped, and their ids had to be forgotten"};
+  Kind held{"filters HOLD other ids than they should"};
+  Kind times{"filters have ANOTHER TIME"};
   Kind twice{"records are out TWICE: one input record, several output records"};
   Kind foreign{"records of the output are FOREIGN: the partition's input has no such record"};
   Kind reordered{"records are REORDERED: out after one that follows them in the input"};
@@ -111,12 +114,15 @@ class PartitionJudge {
  public:
   PartitionJudge(const Evidence& evidence, Kinds& kinds, Judgement& sums)
       : horizon_ms_(absl::ToInt64Milliseconds(evidence.horizon)),
+        forgotten_after_ms_(absl::ToInt64Milliseconds(evidence.forgotten_after)),
+        is_rebuilt_(evidence.is_rebuilt),
         keeps_order_(!evidence.topic_scope),
         scattered_(evidence.scattered),
         clock_may_be_older_(evidence.clock_may_be_older),
         output_takes_bytes_(evidence.output_takes_bytes),
         kinds_(kinds),
         sums_(sums),
+        latest_ms_(absl::ToUnixMillis(evidence.latest_time)),
         stream_time_(evidence.latest_time, evidence.horizon) {}
 
   void AddInput(const Record& record) {
@@ -167,11 +173,23 @@ class PartitionJudge {
     for (size_t i = 0; i < entries_.size(); ++i) {
       const Entry& entry = entries_[i];
       ++sums_.records;
+      const bool must_pass = MustPass(entry, is_rebuilt_ ? last_record_ : last_pass);
+      const auto known = last_record_.find(entry.event.id);
+      const size_t last_at = known == last_record_.end() ? i : known->second;
+      // One that is too large is no more than a copy where its id had passed, and a rebuild remembers it.
+      if (!entry.undeliverable || last_pass.contains(entry.event.id)) last_record_[entry.event.id] = i;
+      sums_.unkeyed += entry.record->key ? 0 : 1;
+      sums_.future += entry.record->timestamp_ms > latest_ms_ ? 1 : 0;
       if (entry.passed) {
         ++sums_.passed;
+        sums_.surely_late += must_pass ? 1 : 0;
+        sums_.without_id += entry.event.id.empty() ? 1 : 0;
         totals[entry.event.country] += entry.event.amount;
         last_pass[entry.event.id] = i;
         continue;
+      }
+      if (must_pass && !entry.undeliverable) {
+        kinds_.remembered.Add(absl::StrCat(Place(entry), ", whose last was at ", Place(entries_[last_at])));
       }
       const auto before = last_pass.find(entry.event.id);
       if (entry.undeliverable && (entry.event.id.empty() || before == last_pass.end())) {
@@ -183,14 +201,33 @@ class PartitionJudge {
         kinds_.lost.Add(Place(entry));
       } else if (entry.stream_time_ms - entries_[before->second].stream_time_ms > horizon_ms_) {
         ++sums_.late_dropped;
+        sums_.late_undeliverable += entry.undeliverable ? 1 : 0;
       }
     }
     sums_.late_passed += late_passed_;
   }
 
-  int64_t passed_without_id() const {
-    return std::count_if(entries_.begin(), entries_.end(),
-                         [](const Entry& entry) { return entry.passed && entry.event.id.empty(); });
+  // After JudgeDrops.
+  void JudgeHeld(const HeldIds& held) {
+    const size_t all = entries_.size();
+    const int64_t now_ms = all == 0 ? 0 : entries_.back().stream_time_ms;
+    const absl::Time now = unmoved_ >= all ? absl::InfinitePast() : absl::FromUnixMillis(now_ms);
+    const std::string place = absl::StrCat("partition ", all == 0 ? 0 : entries_.front().record->partition,
+                                           ", which ends at ", end());
+    if (held.stream_time != now) {
+      kinds_.times.Add(absl::StrCat(place, ": ", absl::FormatTime(held.stream_time, absl::UTCTimeZone()),
+                                    ", not ", absl::FormatTime(now, absl::UTCTimeZone())));
+    }
+    int64_t least = 0, most = 0;
+    for (const auto& [id, last] : is_rebuilt_ ? last_record_ : last_pass_) {
+      if (id.empty()) continue;
+      const auto pass = last_pass_.find(id);
+      if (pass == last_pass_.end()) continue;  // LOST, or undeliverable
+      if (now_ms - entries_[pass->second].stream_time_ms <= horizon_ms_) ++least;
+      if (now_ms - entries_[last].stream_time_ms <= forgotten_after_ms_) ++most;
+    }
+    if (held.ids <= most && (held.ids >= least || held.lacks_some)) return;
+    kinds_.held.Add(absl::StrCat(place, ": ", held.ids, ", of at least ", least, " and at most ", most));
   }
 
   int64_t end() const { return entries_.empty() ? 0 : entries_.back().record->offset + 1; }
@@ -201,6 +238,13 @@ class PartitionJudge {
     return entry.event.id.empty() || before == last_pass_.end() ||
            (clock_may_be_older_ && before->second < unmoved_) ||
            entry.stream_time_ms - entries_[before->second].stream_time_ms > horizon_ms_;
+  }
+
+  // Whether the id of the record was forgotten before.
+  bool MustPass(const Entry& entry, const std::unordered_map<std::string, size_t>& known) const {
+    const auto before = known.find(entry.event.id);
+    return !entry.event.id.empty() && before != known.end() &&
+           entry.stream_time_ms - entries_[before->second].stream_time_ms > forgotten_after_ms_;
   }
 
   // The input record that the output record is: of several equal ones the first that can be it.
@@ -245,15 +289,19 @@ class PartitionJudge {
   }
 
   const int64_t horizon_ms_;
+  const int64_t forgotten_after_ms_;
+  const bool is_rebuilt_;
   const bool keeps_order_;
   const bool scattered_;
   const bool clock_may_be_older_;
   const size_t output_takes_bytes_;
   Kinds& kinds_;
   Judgement& sums_;
+  const int64_t latest_ms_;
   NaiveStreamTime stream_time_;
   std::vector<Entry> entries_;
-  size_t unmoved_ = SIZE_MAX;  // the first entry for which stream time had moved
+  std::unordered_map<std::string, size_t> last_record_;  // that a rebuild remembers
+  size_t unmoved_ = SIZE_MAX;                            // the first entry for which stream time had moved
   std::unordered_map<int64_t, std::vector<size_t>> by_send_;
   std::unordered_map<std::string, size_t> last_pass_;
   int64_t late_passed_ = 0;
@@ -405,6 +453,11 @@ Judgement& Judgement::operator+=(const Judgement& more) {
   undeliverable += more.undeliverable;
   late_passed += more.late_passed;
   late_dropped += more.late_dropped;
+  surely_late += more.surely_late;
+  late_undeliverable += more.late_undeliverable;
+  without_id += more.without_id;
+  unkeyed += more.unkeyed;
+  future += more.future;
   client_copies += more.client_copies;
   lost += more.lost;
   repeated += more.repeated;
@@ -435,7 +488,7 @@ Judgement Judge(const Evidence& evidence) {
     judge.Match(outputs[partition]);
     outputs.erase(partition);
     judge.JudgeDrops(totals[evidence.topic_scope ? 0 : partition]);
-    seen.missing_id += judge.passed_without_id();
+    if (p < evidence.held.size() && evidence.held[p]) judge.JudgeHeld(*evidence.held[p]);
     const int64_t most = p < evidence.input_ends.size() ? evidence.input_ends[p] : judge.end();
     if (judge.end() > 0 && (evidence.committed[p] < judge.end() || evidence.committed[p] > most)) {
       kinds.uncommitted.Add(absl::StrCat("partition ", p, " is committed up to ", evidence.committed[p],
@@ -450,8 +503,9 @@ Judgement Judge(const Evidence& evidence) {
   CheckEnds("output", evidence.output_ends, kinds);
   CheckEnds("counters", evidence.delta_ends, kinds);
   CheckEnds("totals", evidence.total_ends, kinds);
-  for (const Kind* kind : {&kinds.lost, &kinds.repeated, &kinds.twice, &kinds.foreign, &kinds.reordered,
-                           &kinds.changed, &kinds.counters, &kinds.open, &kinds.uncommitted}) {
+  for (const Kind* kind :
+       {&kinds.lost, &kinds.repeated, &kinds.remembered, &kinds.held, &kinds.times, &kinds.twice,
+        &kinds.foreign, &kinds.reordered, &kinds.changed, &kinds.counters, &kinds.open, &kinds.uncommitted}) {
     kind->Report(judgement.problems);
   }
   judgement.lost = kinds.lost.count();
@@ -459,7 +513,8 @@ Judgement Judge(const Evidence& evidence) {
   judgement.foreign = kinds.foreign.count();
   judgement.changed = kinds.changed.count();
   judgement.reordered = kinds.reordered.count();
-  seen.unique = judgement.passed - seen.missing_id;
+  seen.missing_id = judgement.without_id;
+  seen.unique = judgement.passed - judgement.without_id;
   seen.duplicate = judgement.dropped;
   seen.undeliverable = judgement.undeliverable;
   if (const auto& counted = evidence.counted;

@@ -7,13 +7,14 @@
 //   - What is out is in the input, unchanged (key, value, headers, timestamp), in the input's order, once.
 //   - An id's first record is passed. A record without an id is passed.
 //   - A copy is dropped as long as stream time is at most a horizon beyond that of the pass before it.
-//   - After the horizon either verdict is right: a window is never exactly the horizon, and what a rebuild
-//   has
-//     read again is remembered from there. Both are counted.
+//   - After the horizon either verdict is right, for a while: a window is never exactly the horizon. Both are
+//     counted. A copy that comes later than `forgotten_after` must pass, counted from the last record of its
+//     id: what a rebuild has read again is remembered from there.
 //   - A record that is too large for the output is not out, and its id was not passed.
 //   - The counters' deltas are, per partition and key, the sum of what was passed; so is the last total.
 //   - No transaction is open in what was written, and the group has committed one past the last record,
 //     or beyond it what is no record.
+//   - A filter holds the ids of the last horizon, and none that had to be forgotten; its time is stream time.
 //   - The verdicts that the processes counted, where none was killed, are these verdicts.
 //
 // Stream time is the running maximum of the median of the last 101 timestamps, but for those in the future.
@@ -62,6 +63,13 @@ struct CountedVerdicts {
   int64_t undeliverable = 0;
 };
 
+// What the filter of a partition says of itself when all is committed.
+struct HeldIds {
+  int64_t ids = 0;
+  absl::Time stream_time;
+  bool lacks_some = false;  // as it may say: where memory is short, or the history
+};
+
 // Records as KafkaClient::ReadAll returns them, with read_committed.
 struct Evidence {
   absl::Duration horizon;
@@ -91,6 +99,12 @@ struct Evidence {
   // past the last record.
   std::vector<int64_t> input_ends;
   std::optional<CountedVerdicts> counted;
+  // After so much stream time without a record of it an id is forgotten. Infinite: nothing says so.
+  absl::Duration forgotten_after = absl::InfiniteDuration();
+  // Without a rebuild: counted from the last record that was passed.
+  bool is_rebuilt = true;
+  // Of the filters, by partition; nullopt: not known.
+  std::vector<std::optional<HeldIds>> held;
 };
 
 struct Judgement {
@@ -102,6 +116,11 @@ struct Judgement {
   // Of both: copies from after the horizon.
   int64_t late_passed = 0;
   int64_t late_dropped = 0;
+  int64_t surely_late = 0;         // of those that passed: they had to
+  int64_t late_undeliverable = 0;  // of late_dropped: whether the output was asked nobody knows
+  int64_t without_id = 0;          // of those that passed
+  int64_t unkeyed = 0;
+  int64_t future = 0;         // dated after latest_time
   int64_t client_copies = 0;  // records of one and the same sending, but for the first
   // Of the problems.
   int64_t lost = 0;

@@ -73,15 +73,24 @@ Evidence Right() {
 
 std::string Problems(const Evidence& evidence) { return absl::StrJoin(Judge(evidence).problems, "\n"); }
 
-// Succeeds if the spoilt evidence has exactly these problems.
-void ExpectProblems(const std::vector<std::string>& expected, const std::function<void(Evidence&)>& spoil) {
+// Succeeds if the spoilt evidence has exactly these problems, and `lethe verify` says the same, where it is
+// told as much.
+void ExpectProblems(const std::vector<std::string>& expected, const std::function<void(Evidence&)>& spoil,
+                    bool verifies = true) {
   Evidence evidence = Right();
   spoil(evidence);
   const Judgement judgement = Judge(evidence);
   const std::string all = absl::StrJoin(judgement.problems, "\n");
   EXPECT_EQ(judgement.problems.size(), expected.size()) << all;
   for (const std::string& problem : expected) EXPECT_TRUE(absl::StrContains(all, problem)) << all;
+  if (!verifies) return;
   EXPECT_EQ(absl::StrJoin(Disagreements(evidence, judgement), "\n"), "") << all;
+}
+
+// The same of what happens behind the horizon, where `lethe verify` is told of no window.
+void ExpectProblemsBehindHorizon(const std::vector<std::string>& expected,
+                                 const std::function<void(Evidence&)>& spoil) {
+  ExpectProblems(expected, spoil, /*verifies=*/false);
 }
 
 // An input record, sent again so much later, with the same id.
@@ -146,6 +155,61 @@ TEST(JudgeTest, WithALentClockARepetitionOfARecordFromBeforeItMoved) {
     evidence.output.insert(behind, evidence.input[static_cast<size_t>(copy)]);
     EXPECT_EQ(absl::StrContains(Problems(evidence), "1 records are REPEATED"), copy == 147) << copy;
   }
+}
+
+// A copy of record 512, of which there is one in 517, comes as the last record, 88 minutes of stream time
+// later, and is dropped.
+void DropLate(Evidence& evidence) {
+  evidence.input.push_back(Again(evidence, 512, 87 * kMinute));
+  evidence.committed[0] = 601;
+  ++evidence.counted->duplicate;
+  evidence.forgotten_after = absl::Minutes(80);
+}
+
+TEST(JudgeTest, ARecordThatIsRememberedForTooLong) {
+  ExpectProblemsBehindHorizon({"1 records are REMEMBERED"}, DropLate);
+  ExpectProblemsBehindHorizon({}, [](Evidence& evidence) {
+    DropLate(evidence);
+    evidence.forgotten_after = absl::InfiniteDuration();
+  });
+  ExpectProblemsBehindHorizon({}, [](Evidence& evidence) {
+    DropLate(evidence);
+    evidence.output.push_back(evidence.input.back());
+    --evidence.counted->duplicate;
+    ++evidence.counted->unique;
+  });
+}
+
+TEST(JudgeTest, ARebuildRemembersFromTheLastRecordOn) {
+  for (const bool is_rebuilt : {false, true}) {
+    ExpectProblemsBehindHorizon(
+        is_rebuilt ? std::vector<std::string>() : std::vector<std::string>{"1 records are REMEMBERED"},
+        [&](Evidence& evidence) {
+          DropLate(evidence);
+          evidence.forgotten_after = absl::Minutes(85);
+          evidence.is_rebuilt = is_rebuilt;
+        });
+  }
+}
+
+TEST(JudgeTest, WhatAFilterHolds) {
+  // Stream time, 50 records behind, ends in minute 549, and 53 of the records from 539 on have ids that
+  // passed. Of the four before them a filter may still hold the ids.
+  const auto hold = [](int64_t ids, int64_t minute) {
+    return [=](Evidence& evidence) {
+      evidence.forgotten_after = absl::Minutes(64);
+      evidence.held = {HeldIds{ids, absl::FromUnixMillis(kBegin + minute * kMinute)}};
+    };
+  };
+  ExpectProblems({}, hold(53, 549));
+  ExpectProblems({}, hold(57, 549));
+  ExpectProblems({"1 filters HOLD other ids"}, hold(52, 549));
+  ExpectProblems({"1 filters HOLD other ids"}, hold(58, 549));
+  ExpectProblems({"1 filters have ANOTHER TIME"}, hold(53, 548));
+  ExpectProblems({}, [&](Evidence& evidence) {
+    hold(52, 549)(evidence);
+    evidence.held[0]->lacks_some = true;
+  });
 }
 
 TEST(JudgeTest, OneRecordThatIsOutTwice) {

@@ -89,16 +89,18 @@ Answer Broker::Init(const std::string& id, absl::Duration timeout, int* epoch) {
   producer.transaction = -1;
   producer.sequences.clear();
   *epoch = ++producer.epoch;
+  world_.Say(id, " has epoch ", *epoch);
   return Answer::kOk;
 }
 
-void Broker::Begin(Producer& producer) {
+void Broker::Begin(const std::string& id, Producer& producer) {
   if (producer.state != Producer::State::kEmpty) return;
   producer.state = Producer::State::kOngoing;
   producer.transaction = BeginTransaction();
   ++producer.transactions;
   producer.logs.clear();
   producer.group = nullptr;
+  world_.Say(id, " begins transaction ", producer.transaction);
   world_.After(producer.timeout, [this, &producer, transaction = producer.transaction] {
     if (producer.state != Producer::State::kOngoing || producer.transaction != transaction) return;
     TimeOut(producer);
@@ -135,7 +137,7 @@ Answer Broker::AddPartition(const std::string& id, int epoch, const std::string&
   if (unwritable_.contains(topic)) return Answer::kNotPermitted;
   Log* const log = FindLog(topic, partition);
   if (log == nullptr) return Answer::kNoTopic;
-  Begin(producer);
+  Begin(id, producer);
   if (std::find(producer.logs.begin(), producer.logs.end(), log) == producer.logs.end()) {
     producer.logs.push_back(log);
   }
@@ -156,6 +158,8 @@ Answer Broker::Produce(const std::string& id, int epoch, const std::string& topi
     return Answer::kNotOfIt;
   }
   next = sequence + 1;
+  world_.Say(id, " writes ", batch.size(), " records to ", topic, "-", partition, " from ", log->end(),
+             " on, in transaction ", producer.transaction);
   for (const Record& record : batch) {
     Entry entry = {.transaction = producer.transaction, .record = record};
     entry.record.partition = partition;
@@ -168,7 +172,7 @@ Answer Broker::Produce(const std::string& id, int epoch, const std::string& topi
 Answer Broker::AddOffsets(const std::string& id, int epoch, Group& group) {
   Producer& producer = producers_.at(id);
   if (const Answer may = IsCurrent(producer, epoch); may != Answer::kOk) return may;
-  Begin(producer);
+  Begin(id, producer);
   producer.group = &group;
   return Answer::kOk;
 }
@@ -186,6 +190,10 @@ Answer Broker::CommitOffsets(const std::string& id, int epoch, Group& group, con
   for (const auto& [topic, position] : positions) {
     if (FindLog(topic, position.partition.partition) == nullptr) return Answer::kNoTopic;
   }
+  for (const auto& [topic, position] : positions) {
+    world_.Say(id, " sends offset ", position.offset, " of ", topic, "-", position.partition.partition,
+               " in transaction ", producer.transaction);
+  }
   group.AddPending(producer.transaction, positions);
   return Answer::kOk;
 }
@@ -196,6 +204,7 @@ Answer Broker::End(const std::string& id, int epoch, bool commits) {
   if (epoch != producer.epoch) return Answer::kFenced;
   switch (producer.state) {
     case Producer::State::kOngoing:
+      world_.Say(id, commits ? " commits" : " aborts", " transaction ", producer.transaction);
       Decide(producer, commits);
       return Answer::kOk;
     case Producer::State::kEnding:

@@ -191,7 +191,7 @@ class Broker {
     int markers_to_come = 0;
     int64_t transactions = 0;
   };
-  void Begin(Producer& producer);
+  void Begin(const std::string& id, Producer& producer);
   void TimeOut(Producer& producer);
   void Decide(Producer& producer, bool commits);
   void Marked(Producer& producer);

@@ -260,10 +260,23 @@ void Group::EndPending(int64_t transaction, bool commits) {
       former.push_back(std::move(committed));
       if (former.size() > kMostFormer) former.pop_front();
     }
-    committed = {position.offset, position.metadata};
+    Set(topic, partition, {position.offset, position.metadata});
     world_.Say(options_.name, ": ", topic, "-", position.partition.partition, " is committed at ",
                position.offset, " (", position.metadata, ")");
   }
+}
+
+void Group::Set(const std::string& topic, int32_t partition, CommittedOffset committed) {
+  commits_[topic][partition].push_back({world_.now(), committed.offset});
+  committed_[topic][partition] = std::move(committed);
+}
+
+const std::vector<Group::Commit>& Group::Commits(const std::string& topic, int32_t partition) const {
+  static const std::vector<Commit> none;
+  const auto of_topic = commits_.find(topic);
+  if (of_topic == commits_.end()) return none;
+  const auto found = of_topic->second.find(partition);
+  return found == of_topic->second.end() ? none : found->second;
 }
 
 absl::StatusOr<std::vector<CommittedOffset>> Group::Committed(const std::string& topic, int32_t count) const {
@@ -298,6 +311,7 @@ std::vector<CommittedOffset> Group::Former(const std::string& topic, int32_t par
 void Group::Forget(const std::string& topic) {
   committed_.erase(topic);
   former_.erase(topic);
+  commits_.erase(topic);
   for (auto& [transaction, positions] : pending_) {
     std::erase_if(positions, [&](const auto& each) { return each.first == topic; });
   }

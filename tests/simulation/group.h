@@ -82,15 +82,19 @@ class Group {
   // Unavailable: a transaction is about to commit one of them.
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) const;
   // Another program commits.
-  void Set(const std::string& topic, int32_t partition, CommittedOffset committed) {
-    committed_[topic][partition] = std::move(committed);
-  }
+  void Set(const std::string& topic, int32_t partition, CommittedOffset committed);
   // What was committed before, the oldest first.
   std::vector<CommittedOffset> Former(const std::string& topic, int32_t partition) const;
   // What is committed of a topic that is deleted goes with it; also an operator may do this.
   void Forget(const std::string& topic);
   // What is committed now.
   const CommittedOffset& CommittedNow(const std::string& topic, int32_t partition) const;
+  // All that was committed of a partition, in order; not what went with Forget().
+  struct Commit {
+    absl::Duration at;
+    int64_t offset = 0;
+  };
+  const std::vector<Commit>& Commits(const std::string& topic, int32_t partition) const;
   std::vector<NamedMember> Members() const;
   int generation() const { return generation_; }
 
@@ -129,6 +133,7 @@ class Group {
   int next_member_ = 1;
   std::map<std::string, std::map<int32_t, CommittedOffset>> committed_;
   std::map<std::string, std::map<int32_t, std::deque<CommittedOffset>>> former_;  // the latest of them
+  std::map<std::string, std::map<int32_t, std::vector<Commit>>> commits_;
   std::map<int64_t, std::vector<std::pair<std::string, Position>>> pending_;
 };
 

@@ -9,6 +9,7 @@
 #include "tests/simulation/mutations/mutated.h"
 #include "tests/simulation/play.h"
 #include "tests/simulation/schedule.h"
+#include "tests/simulation/shrink.h"
 
 namespace lethe::simulation {
 namespace {
@@ -37,6 +38,16 @@ TEST_P(MutationsTest, IsFound) {
   std::cout << GetParam().name << ": found with seed " << seed << ": "
             << played.problems.front().substr(0, played.problems.front().find('\n')) << std::endl;
   EXPECT_TRUE(Play(MakeSchedule(seed)).problems.empty()) << "without the mistake nothing is wrong";
+}
+
+TEST(ShrinkTest, TheLeastScheduleFailsAsTheWholeOneDoes) {
+  spdlog::set_level(spdlog::level::off);
+  mutation = "aborted-deltas-are-counted";
+  uint64_t seed = 1;
+  while (!FailsLike("counters are WRONG")(MakeSchedule(seed))) ++seed;
+  const Schedule least = Shrink(MakeSchedule(seed), FailsLike("counters are WRONG"));
+  EXPECT_EQ(KindOf(Play(least).problems.front()), "WRONG") << least.Story();
+  mutation = "";
 }
 
 INSTANTIATE_TEST_SUITE_P(Mistakes, MutationsTest, testing::ValuesIn(kMistakes), [](const auto& each) {

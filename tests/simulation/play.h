@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "tests/faults/judge.h"
 #include "tests/simulation/schedule.h"
@@ -22,6 +23,9 @@ struct Played {
 };
 
 Played Play(const Schedule& schedule, bool keeps_log = false);
+
+// What kind of problem it is: the first of its words that are in capitals.
+std::string KindOf(absl::string_view problem);
 
 }  // namespace lethe::simulation
 

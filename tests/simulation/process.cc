@@ -12,12 +12,6 @@
 extern "C" int sched_yield() noexcept { return 0; }
 
 namespace lethe::simulation {
-namespace {
-
-constexpr absl::Duration kLookForPassedOver = absl::Seconds(1);
-
-}  // namespace
-
 TopicNames::TopicNames(const Schedule& schedule, int topic)
     : input(1, static_cast<char>('a' + topic)),
       inputs({input}),
@@ -77,8 +71,8 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const
 Process::Process(const Site& site, int instance, std::function<void()> on_end)
     : site_(site),
       instance_(instance),
-      clock_(site.world, kBegin, instance % 2 == 0 ? absl::ZeroDuration() : site.schedule.skew),
-      self_(std::make_shared<Process*>(this)) {
+      clock_(site.world, kBegin, instance % 2 == 0 ? absl::ZeroDuration() : site.schedule.skew,
+             absl::StrCat("i", instance)) {
   connection_.is_up = [this] { return !site_.is_cut() && site_.world.now() >= frozen_until_ && !is_dead(); };
   auto daemon = MakeDaemon();
   absl::Status made = daemon.status();
@@ -87,11 +81,9 @@ Process::Process(const Site& site, int instance, std::function<void()> on_end)
     ended_ = made.ok() ? daemon_->Run() : made;
     site_.world.After(absl::ZeroDuration(), on_end);
   });
-  if (site_.schedule.is_backlog) LookForPassedOver();
 }
 
 Process::~Process() {
-  *self_ = nullptr;
   // Its threads die before what they use.
   clock_.Kill();
 }
@@ -122,23 +114,6 @@ DaemonOptions Process::OptionsFor(int topic) const {
         SmallestLimitBytes(options.stage, LimitsOf(options.engine()), site_.schedule.filters);
   }
   return options;
-}
-
-void Process::LookForPassedOver() {
-  if (daemon_ == nullptr) return;
-  for (const LaneReport& lane : daemon_->Report().routing_lanes) {
-    for (const std::string& partition : lane.passed_over) {
-      const std::string input = partition.substr(0, partition.rfind('-'));
-      for (int topic = 0; topic < kMostTopics; ++topic) {
-        const TopicNames names(site_.schedule, topic);
-        if (std::find(names.inputs.begin(), names.inputs.end(), input) == names.inputs.end()) continue;
-        site_.on_passed_over(names.judged);
-      }
-    }
-  }
-  site_.world.After(kLookForPassedOver, [self = self_] {
-    if (*self != nullptr) (*self)->LookForPassedOver();
-  });
 }
 
 void Process::Stop() {
@@ -216,6 +191,16 @@ std::string Process::Problems() const {
     for (const std::string& why : report.not_ready) add(why);
   }
   return problems;
+}
+
+bool Process::HasPending() const {
+  if (daemon_ == nullptr) return false;
+  for (const LaneReport& lane : daemon_->Report().lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
+      if (partition.filter.pending > 0) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace lethe::simulation

@@ -51,8 +51,6 @@ class Process {
     const Schedule& schedule;
     std::function<bool()> is_cut;  // off from the brokers
     bool lacks_memory = false;     // else it has enough for all filters
-    // A partition of an input that is routed to this topic is not waited for any longer.
-    std::function<void(const std::string& topic)> on_passed_over = {};
   };
   Process(const Site& site, int instance, std::function<void()> on_end);
   ~Process();
@@ -72,13 +70,15 @@ class Process {
   void Expel();
   void LoseAnswers(int commits);
   void RefuseCommits(int commits);
+  DaemonReport Report() const { return daemon_ == nullptr ? DaemonReport() : daemon_->Report(); }
   // What it reports: partitions that are stopped, and what it waits for.
   std::string Problems() const;
+  // Whether ids are judged whose commit it does not know of.
+  bool HasPending() const;
 
  private:
   DaemonOptions OptionsFor(int topic) const;
   absl::StatusOr<std::unique_ptr<Daemon>> MakeDaemon();
-  void LookForPassedOver();
   // The first lane of one of its stages; null: none has begun.
   SimulatedConnector::LaneClients* OneOf(int64_t number) const;
 
@@ -90,7 +90,6 @@ class Process {
   std::unique_ptr<Daemon> daemon_;
   std::optional<absl::Status> ended_;
   absl::Duration frozen_until_;
-  std::shared_ptr<Process*> self_;  // null inside once it has ended
 };
 
 }  // namespace lethe::simulation

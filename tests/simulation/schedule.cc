@@ -185,6 +185,8 @@ const char* PlaceText(SnapshotPlace place) {
 
 }  // namespace
 
+bool IsOfProcess(FaultKind kind) { return TextOf(kind).has_target && kind != FaultKind::kJoin; }
+
 std::string FaultText(const Fault& fault) {
   const KindText& text = TextOf(fault.kind);
   return absl::StrCat(text.has_target  ? absl::StrCat("instance ", fault.target, " ")

@@ -62,6 +62,7 @@ struct Fault {
 inline bool LastsLong(const Fault& fault) { return fault.number == 3; }
 
 inline constexpr int kMostTopics = 3;
+inline std::string NameOfTopic(int topic) { return std::string(1, static_cast<char>('a' + topic)); }
 
 // What happens when all that was sent is judged.
 enum class Epilogue {
@@ -122,6 +123,8 @@ struct Schedule {
 Schedule MakeSchedule(uint64_t seed);
 
 std::string FaultText(const Fault& fault);
+// Whether it meets one instance, or what that has.
+bool IsOfProcess(FaultKind kind);
 
 }  // namespace lethe::simulation
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "tests/simulation/play.h"
+
 namespace lethe::simulation {
 namespace {
 
@@ -41,6 +43,13 @@ std::vector<Step> StepsOf(const Schedule& schedule) {
 }
 
 }  // namespace
+
+std::function<bool(const Schedule&)> FailsLike(absl::string_view problem) {
+  return [kind = KindOf(problem)](const Schedule& schedule) {
+    const Played played = Play(schedule);
+    return !played.problems.empty() && KindOf(played.problems.front()) == kind;
+  };
+}
 
 Schedule Shrink(const Schedule& schedule, const std::function<bool(const Schedule&)>& fails) {
   Schedule least = schedule;

@@ -75,9 +75,8 @@ int Main(int argc, char** argv) {
     if (result.problems.empty()) continue;
     std::cout << "seed " << seed << " FAILS: " << result.problems.front() << "\n";
     if (++failed > 3 || tells) continue;
-    const auto fails = [](const Schedule& each) { return !Play(each).problems.empty(); };
     std::cout << "The least of it:\n";
-    Tell(Shrink(schedule, fails));
+    Tell(Shrink(schedule, FailsLike(result.problems.front())));
   }
   const double real = absl::ToDoubleSeconds(absl::Now() - begin);
   std::cout << absl::StreamFormat(

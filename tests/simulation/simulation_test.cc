@@ -42,6 +42,7 @@ TEST_F(SimulationTest, NothingIsLostAndNothingComesTwice) {
   EXPECT_GT(sum.passed, 300'000);
   EXPECT_GT(sum.dropped, 100'000);
   EXPECT_GT(sum.late_passed, 1000);
+  EXPECT_GT(sum.surely_late, 1000);
   EXPECT_GT(sum.undeliverable, 1000);
   EXPECT_GT(resets, 100);
 }
@@ -85,6 +86,15 @@ TEST_F(SimulationTest, AFailingScheduleIsShrunkToWhatItNeeds) {
   EXPECT_EQ(least.records, 7);
   EXPECT_EQ(least.instances, 1);
   EXPECT_EQ(least.lanes, 1);
+}
+
+TEST_F(SimulationTest, AProblemIsOfTheKindThatItsCapitalsName) {
+  EXPECT_EQ(
+      KindOf("topic a: 2 records are out TWICE: one input record, several output records, for example:"),
+      "TWICE");
+  EXPECT_EQ(KindOf("partitions are NOT COMMITTED to their end, for example:\n partition 0 (INVALID)"),
+            "NOT COMMITTED");
+  EXPECT_EQ(KindOf("a"), "");
 }
 
 TEST(WorldTest, ThingsHappenByTheirTimesAndInTheOrderTheyWereTold) {

@@ -107,7 +107,9 @@ void SimulatedSource::Assign(const std::vector<const Task*>& tasks) {
 
 SimulatedSource::Position SimulatedSource::PositionAt(const Task& task) const {
   const Log* const log = broker_.FindLog(TopicOf(task.id()), task.id().partition);
-  return {.next = task.next(), .truncations = log == nullptr ? 0 : log->truncations().size()};
+  return {.next = task.next(),
+          .sought = task.next(),
+          .truncations = log == nullptr ? 0 : log->truncations().size()};
 }
 
 void SimulatedSource::Unassign(const std::vector<TopicPartition>& partitions) {
@@ -185,7 +187,7 @@ void SimulatedSource::FetchFrom(TopicPartition partition, Position& position, si
   position.known_end = log.end();
   bool is_cut = false;
   for (; position.truncations < log.truncations().size(); ++position.truncations) {
-    is_cut = is_cut || position.next > log.truncations()[position.truncations];
+    is_cut = is_cut || std::max(position.next, position.sought) > log.truncations()[position.truncations];
   }
   if (is_cut || position.next < log.start() || position.next > log.end()) {
     position.is_gone = true;
@@ -233,7 +235,9 @@ void SimulatedSource::MoveTo(const Task& task, int64_t offset) {
   thread_.Pass();
   const auto position = positions_.find(task.id());
   if (position == positions_.end() || position->second.is_gone) return;
-  position->second.next = offset;
+  thread_.world().Say(client_.name(), " seeks ", TopicOf(task.id()), "-", task.id().partition, " to ",
+                      offset);
+  position->second.next = position->second.sought = offset;
   position->second.has_said_end = false;
   // The client may repeat some records after a seek.
   if (offset > 0 && thread_.world().dice().OneIn(8)) {

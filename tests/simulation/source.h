@@ -53,6 +53,7 @@ class SimulatedSource final : public Source {
  private:
   struct Position {
     int64_t next = 0;
+    int64_t sought = 0;  // as the worker has told it last: the client may have gone back a little
     bool is_paused = false;
     bool has_said_end = false;
     bool is_gone = false;    // the log has no such offset: nothing is read until it is assigned again

@@ -20,6 +20,7 @@ class ThreadOfProcess final : public StartedThread {
 
 std::unique_ptr<StartedThread> ProcessClock::Start(std::function<void()> work) const {
   Actor& actor = *actors_.emplace_back(std::make_unique<Actor>(world_, std::move(work), [this] { Look(); }));
+  actor.SetName(name_);
   return std::make_unique<ThreadOfProcess>([this, turn = &actor.turn()] {
     Wait([turn] { return turn->actor == nullptr || turn->actor->has_ended(); }, absl::InfiniteDuration());
   });

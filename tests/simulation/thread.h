@@ -18,8 +18,9 @@ namespace lethe::simulation {
 // What a process has for a system: its threads are actors, and its own wall clock may be wrong, and jumps.
 class ProcessClock final : public Clock {
  public:
-  ProcessClock(World& world, absl::Time begin, absl::Duration ahead)
-      : world_(world), begin_(begin), ahead_(ahead) {}
+  // `name` is the process's, for people.
+  ProcessClock(World& world, absl::Time begin, absl::Duration ahead, std::string name = "")
+      : world_(world), begin_(begin), ahead_(ahead), name_(std::move(name)) {}
 
   absl::Time Steady() const override { return begin_ + world_.now(); }
   absl::Time Wall() const override { return begin_ + ahead_ + world_.clocks_ahead() + world_.now(); }
@@ -51,6 +52,7 @@ class ProcessClock final : public Clock {
   World& world_;
   const absl::Time begin_;
   const absl::Duration ahead_;
+  const std::string name_;
   mutable std::vector<std::unique_ptr<Actor>> actors_;
   mutable std::vector<Waiting*> waiting_;
 };

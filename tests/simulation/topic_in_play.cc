@@ -17,6 +17,9 @@ void CreateTotals(const TopicInPlay::Site& site, const TopicNames& names, int32_
   site.broker.CreateTopic(names.totals, partitions, {{"cleanup.policy", "compact"}});
 }
 
+// Routers wait at least so long for a partition that stands still.
+constexpr absl::Duration kPatienceOfRouters = absl::Seconds(10);
+
 // The broker has the topic before anything is sent to it.
 const TopicNames& Create(const TopicInPlay::Site& site, const TopicNames& names) {
   for (const std::string& topic : {names.output, names.deltas}) {
@@ -58,7 +61,8 @@ void TopicInPlay::Delete() {
     int32_t id = 0;
     for (auto& log : site_.broker.topic(topic).logs) {
       const auto metadata = CommitMetadata::Parse(group.CommittedNow(topic, id++).metadata);
-      if (metadata.ok()) log->DeleteBefore(metadata->restart.offset);
+      const bool is_own = metadata.ok() && !may_need_reset_;
+      if (is_own) log->DeleteBefore(metadata->restart.offset);
     }
   };
   if (site_.broker.Find(names_.input) == nullptr) return;
@@ -116,14 +120,21 @@ void TopicInPlay::LookAtPartitionsSoon() {
                     [group = &site_.group] { group->LookAtPartitions(); });
 }
 
+bool TopicInPlay::IsSettled() const {
+  return site_.group.Committed(names_.input, site_.broker.CountPartitions(names_.input)).ok();
+}
+
 void TopicInPlay::CommitForeign(int64_t kind) {
   const CommittedOffset& committed = site_.group.CommittedNow(names_.input, 0);
   auto metadata = CommitMetadata::Parse(committed.metadata);
   if (committed.offset < 0 || stops_ || is_routed() || !former_.empty() || !metadata.ok()) return;
   if (cut_.partition >= 0) return;  // it would be the operator's reset
+  if (!IsSettled()) return;         // what is written then would come twice
   std::string text = "lethe/99 of=later";
   switch (kind % 5) {
     case 0:
+      // Of a group that has members brokers take it of no other.
+      if (!site_.group.Members().empty()) return;
       // It is taken for an operator's: nothing is known of what was before.
       forgotten_[0] = std::max(forgotten_[0], site_.broker.FindLog(names_.input, 0)->end());
       return site_.group.Set(names_.input, 0, {committed.offset, ""});
@@ -160,7 +171,8 @@ void TopicInPlay::DeleteMore(int64_t number) {
   const int64_t committed = site_.group.CommittedNow(names_.input, partition).offset;
   // What is judged; or all.
   const int64_t end = number % 2 > 0 && committed > begin ? committed : log.stable_end();
-  if (committed < 0 || end <= begin) return;
+  // Of a log that was cut, too, nothing would be there to compare.
+  if (committed < 0 || end <= begin || cut_.partition >= 0) return;
   log.DeleteBefore(site_.world.dice().Between(begin + 1, end));
   site_.world.Say(names_.input, "-", partition, " begins at ", log.start(), " now");
   forgotten_[partition] = log.start();
@@ -183,6 +195,7 @@ int32_t TopicInPlay::CutLogNow() {
     if (last < 0 || log.end() <= last) continue;
     cut_ = {id, log.end(), input_.sendings(), /*is_growing=*/true};
     log.Truncate(last);
+    input_.SendTo(id);  // the record that is compared is there, and is another one
     site_.world.Say(names_.input, "-", id, " was cut at ", last);
     return id;
   }
@@ -375,7 +388,7 @@ test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begi
                                        int64_t sendings_end) const {
   test::Evidence evidence;
   evidence.horizon = site_.schedule.horizon;
-  evidence.latest_time = kBegin + absl::Hours(1) + site_.world.now();
+  evidence.latest_time = LatestTime();
   if (site_.schedule.oversized_of_hundred > 0) evidence.output_takes_bytes = kOutputTakesBytes;
   evidence.input = site_.broker.CommittedIn(input);
   evidence.output = site_.broker.Committed(names_.output);
@@ -393,6 +406,120 @@ test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begi
   });
   return evidence;
 }
+
+void TopicInPlay::AddHeld(test::Evidence& evidence) const {
+  if (!is_judged_once()) return;
+  // A generation goes when its last id is a horizon old, and lasts a sixteenth of it.
+  evidence.forgotten_after = evidence.horizon + evidence.horizon / 16;
+  evidence.is_rebuilt = is_rebuilt_;
+  for (int32_t p = 0; p < site_.broker.CountPartitions(names_.judged); ++p) {
+    std::optional<test::HeldIds>& held = evidence.held.emplace_back();
+    const auto reported = reported_.find(p);
+    if (reported == reported_.end()) continue;
+    const PartitionReport& report = reported->second;
+    held = {report.filter.filter.ids, report.filter.stream_time,
+            report.short_history || report.filter.filter.limit_hits > 0};
+  }
+}
+
+void TopicInPlay::SeeReports(const std::vector<DaemonReport>& reports) {
+  reported_.clear();
+  if (stops_ || !is_judged_once() || !IsDone()) return;  // one that stands still may lack what it likes
+  std::map<int32_t, std::vector<const PartitionReport*>> claims;
+  for (const DaemonReport& report : reports) {
+    for (const LaneReport& lane : report.lanes) {
+      for (const PartitionReport& partition : lane.partitions) {
+        if (partition.topic == names_.judged) claims[partition.partition].push_back(&partition);
+      }
+    }
+  }
+  for (const auto& [id, of_partition] : claims) {
+    const PartitionReport& report = *of_partition.front();
+    if (of_partition.size() > 1 || report.phase != Phase::kActive) continue;
+    const CommittedOffset& committed = site_.group.CommittedNow(names_.judged, id);
+    const auto metadata = CommitMetadata::Parse(committed.metadata);
+    // A filter that was restored may still know earlier points.
+    const int64_t restart = metadata.ok() ? metadata->restart.offset : 0;
+    // By the commit of another program more was deleted.
+    if (site_.broker.FindLog(names_.judged, id)->start() > restart) continue;
+    reported_[id] = report;
+    const LogReport& log = report.log;
+    if (log.committed == committed.offset && log.lag() == 0 && report.problem.empty() &&
+        report.restore.restart <= restart && report.filter.pending == 0 && report.unread_deleted == 0) {
+      continue;
+    }
+    misreported_.push_back(absl::StrCat(report.Name(), " is REPORTED WRONGLY: committed ", log.committed,
+                                        ", not ", committed.offset, "; a lag of ", log.lag(), "; R ",
+                                        report.restore.restart, ", behind ", restart, "; ",
+                                        report.filter.pending, " ids pending; ", report.unread_deleted,
+                                        " records deleted unread; ", report.problem));
+  }
+}
+
+CountsInLog TopicInPlay::JudgedCounts(const test::Judgement& judgement) const {
+  RecordCounts counts;
+  counts.unique = judgement.passed - judgement.without_id;
+  counts.missing_id = judgement.without_id;
+  counts.duplicate = judgement.dropped;
+  counts.undeliverable = judgement.undeliverable;
+  counts.passed = judgement.passed;
+  counts.dropped = judgement.dropped + judgement.undeliverable;
+  counts.unkeyed = judgement.unkeyed;
+  counts.future = judgement.future;
+  if (site_.schedule.counting != Counting::kNothing) counts.counters.updates = judgement.passed;
+  CountsInLog in_log = {counts, counts};
+  in_log.least.duplicate -= judgement.late_undeliverable;
+  in_log.most.undeliverable += judgement.late_undeliverable;
+  if (!is_routed()) AddUnreadable(site_.group, names_.input, in_log);
+  return in_log;
+}
+
+CountsInLog TopicInPlay::RoutedCounts() const {
+  if (!is_routed()) return {};
+  RecordCounts counts;
+  for (const std::string& input : names_.inputs) {
+    for (const Record& record : site_.broker.CommittedIn(site_.broker.topic(input))) {
+      ++counts.unique;
+      counts.unkeyed += record.key ? 0 : 1;
+      counts.future += record.timestamp_ms > absl::ToUnixMillis(LatestTime()) ? 1 : 0;
+    }
+  }
+  counts.passed = counts.unique;
+  CountsInLog in_log = {counts, counts};
+  for (const std::string& input : names_.inputs) AddUnreadable(*site_.routing_group, input, in_log);
+  return in_log;
+}
+
+void TopicInPlay::AddUnreadable(const Group& group, const std::string& topic, CountsInLog& counts) const {
+  int64_t least = 0, most = 0;
+  for (int32_t id = 0; const auto& log : site_.broker.topic(topic).logs) {
+    const int64_t end = group.CommittedNow(topic, id++).offset;
+    // Beside a batch that cannot be read nobody can tell where it ends and what is no record.
+    int64_t beside = 0;
+    bool is_in_batch = false;
+    for (int64_t at = 0; at < end; ++at) {
+      const Entry& entry = log->at(at);
+      if (entry.kind == Entry::Kind::kUnreadable) {
+        most += 1 + std::exchange(beside, 0);
+        ++least;
+        is_in_batch = true;
+      } else if (entry.kind == Entry::Kind::kRecord && site_.broker.is_committed(entry.transaction)) {
+        beside = 0;
+        is_in_batch = false;
+      } else if (is_in_batch) {
+        ++most;
+      } else {
+        ++beside;
+      }
+    }
+  }
+  counts.least.unreadable += least;
+  counts.least.dropped += least;
+  counts.most.unreadable += most;
+  counts.most.dropped += most;
+}
+
+absl::Time TopicInPlay::LatestTime() const { return kBegin + absl::Hours(1) + site_.world.now(); }
 
 test::Judgement TopicInPlay::JudgeFormer(const Life& life, int64_t sendings_end) const {
   test::Evidence evidence = EvidenceOf(*life.input, life.sendings_begin, sendings_end);
@@ -418,6 +545,19 @@ test::Judgement TopicInPlay::JudgeFormer(const Life& life, int64_t sendings_end)
   return test::Judge(evidence);
 }
 
+bool TopicInPlay::StoodStill() const {
+  for (const std::string& input : names_.inputs) {
+    for (int32_t p = 0; p < site_.broker.CountPartitions(input); ++p) {
+      absl::Duration since;
+      for (const Group::Commit& commit : site_.routing_group->Commits(input, p)) {
+        if (commit.at - since > kPatienceOfRouters) return true;
+        since = commit.at;
+      }
+    }
+  }
+  return false;
+}
+
 test::Judgement TopicInPlay::JudgeRouted() const {
   const Broker& broker = site_.broker;
   RoutedEvidence evidence;
@@ -427,12 +567,13 @@ test::Judgement TopicInPlay::JudgeRouted() const {
   // With wrong timestamps nobody knows who is ahead. Where records are sent while others are read, hours of
   // their time go by in the second for which a partition counts as at its end.
   const bool is_bounded = site_.schedule.is_backlog && site_.schedule.wild_of_hundred == 0 &&
-                          !input_.had_bad_clock() && !was_passed_over_;
+                          !input_.had_bad_clock() && !StoodStill();
   if (is_bounded) evidence.lead = site_.schedule.horizon / 16;
   evidence.time_ms = [this](int64_t sending) { return input_.time_ms(sending); };
   test::Evidence& judged = evidence.judged;
   judged = EvidenceOf(broker.topic(names_.judged), 0, INT64_MAX);
   judged.horizon += judged.horizon / 8;
+  AddHeld(judged);
   judged.output_ends = EndsOf(names_.output);
   judged.delta_ends = EndsOf(names_.deltas);
   judged.total_ends = EndsOf(names_.totals);
@@ -503,6 +644,7 @@ void TopicInPlay::EraseKnown(std::set<std::pair<int32_t, std::string>> known, te
 test::Judgement TopicInPlay::Judge() const {
   if (is_routed()) {
     test::Judgement judgement = JudgeRouted();
+    judgement.problems.insert(judgement.problems.end(), misreported_.begin(), misreported_.end());
     for (std::string& problem : judgement.problems) {
       problem = absl::StrCat("topic ", names_.input, ": ", problem);
     }
@@ -510,6 +652,7 @@ test::Judgement TopicInPlay::Judge() const {
   }
   const Broker& broker = site_.broker;
   test::Evidence evidence = EvidenceOf(broker.topic(names_.input), sendings_begin_, INT64_MAX);
+  AddHeld(evidence);
   evidence.output_ends = EndsOf(names_.output);
   evidence.delta_ends = EndsOf(names_.deltas);
   evidence.total_ends = EndsOf(names_.totals);
@@ -552,6 +695,7 @@ test::Judgement TopicInPlay::Judge() const {
   if (!former_.empty()) {
     judgement += JudgeFormer(former_[0], former_.size() > 1 ? former_[1].sendings_begin : sendings_begin_);
   }
+  judgement.problems.insert(judgement.problems.end(), misreported_.begin(), misreported_.end());
   for (std::string& problem : judgement.problems)
     problem = absl::StrCat("topic ", names_.input, ": ", problem);
   return judgement;

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "src/pipeline/report/report.h"
 #include "tests/faults/judge.h"
 #include "tests/simulation/broker.h"
+#include "tests/simulation/figures.h"
 #include "tests/simulation/group.h"
 #include "tests/simulation/input.h"
 #include "tests/simulation/process.h"
@@ -51,6 +53,7 @@ class TopicInPlay {
   int32_t CutLogNow();
   // Beyond where it ended.
   void GrowAgain();
+  bool was_cut() const { return cut_.partition >= 0; }
   bool is_there() const { return site_.broker.Find(names_.input) != nullptr; }
   // Of `kind`; `which` of its outputs is by number.
   void TroubleOutput(FaultKind kind, int which, absl::Duration lasts, bool lasts_long);
@@ -67,7 +70,9 @@ class TopicInPlay {
   // Whether it may have stopped until an operator resets the group's offsets, while no process runs.
   bool may_need_reset() const { return may_need_reset_; }
   void Reset();
-  bool may_be_reset() const { return !stops_ && !is_routed() && former_.empty() && is_there(); }
+  bool may_be_reset() const {
+    return !stops_ && !is_routed() && former_.empty() && is_there() && IsSettled();
+  }
   // An operator sets the group forward or back in the log.
   void ResetTo(Dice& dice);
   // The group's offsets are those of an earlier commit: all behind that is judged again. False: there is
@@ -78,17 +83,28 @@ class TopicInPlay {
   // Whether each commit says of which topic it is: no broker may have answered the question.
   bool has_ids() const;
 
-  // A partition of an input stood still for too long: the others go on without it, and disorder is not
-  // bounded any more.
-  void NotePassedOver() { was_passed_over_ = true; }
-
   // Whether the group has committed all that is to be judged.
   bool IsDone() const;
   // Of all its partitions, as a measure of progress.
   int64_t Committed() const;
+
+  // What processes report, when all is committed and nothing happens any more. Of a partition that two of
+  // them claim nothing is expected.
+  void SeeReports(const std::vector<DaemonReport>& reports);
+  // After so much of what has happened, a rebuild of a filter is possible.
+  void SetRebuilt(bool is_rebuilt) { is_rebuilt_ = is_rebuilt; }
   test::Judgement Judge() const;
+  // Whether each record was judged once, and nothing that was judged is lost.
+  bool is_judged_once() const {
+    return former_.empty() && output_begin_.empty() && forgotten_.empty() && cut_.partition < 0;
+  }
+  // By the logs and this judgement: what processes should have counted together.
+  CountsInLog JudgedCounts(const test::Judgement& judgement) const;
+  CountsInLog RoutedCounts() const;
 
  private:
+  // Whether no transaction is about to commit offsets of it.
+  bool IsSettled() const;
   // A former topic of the name, and what the group had committed of it when it was deleted.
   struct Life {
     const Topic* input = nullptr;
@@ -97,6 +113,8 @@ class TopicInPlay {
   };
   // What the group has judged of a former topic, as far as it came.
   test::Judgement JudgeFormer(const Life& life, int64_t sendings_end) const;
+  // Adds when ids are forgotten, and what was reported of those that are held.
+  void AddHeld(test::Evidence& evidence) const;
   test::Evidence EvidenceOf(const Topic& input, int64_t sendings_begin, int64_t sendings_end) const;
   // Where the partition stops by policy, or its end.
   int64_t EndOf(int32_t partition) const;
@@ -105,6 +123,13 @@ class TopicInPlay {
   // Whether the group has committed all of the topic.
   bool IsRead(const Group& group, const std::string& topic) const;
   test::Judgement JudgeRouted() const;
+  // Adds the offsets that cannot be read, below what the group has committed.
+  void AddUnreadable(const Group& group, const std::string& topic, CountsInLog& counts) const;
+  // Records dated later count as those without a time.
+  absl::Time LatestTime() const;
+  // Whether a partition of an input stood still for so long, with records to read, that the others need not
+  // have waited for it: disorder has no bound then.
+  bool StoodStill() const;
   bool IsOfPresentTopic(const CommittedOffset& committed) const;
   void LookAtPartitionsSoon();
   test::TopicEnds EndsOf(const std::string& topic) const;
@@ -128,7 +153,9 @@ class TopicInPlay {
   std::vector<Life> former_;
   int64_t sendings_begin_ = 0;  // of the present topic
   bool may_need_reset_ = false;
-  bool was_passed_over_ = false;
+  bool is_rebuilt_ = true;
+  std::map<int32_t, PartitionReport> reported_;
+  std::vector<std::string> misreported_;
   // After a reset: where the input and the output that count begin, by partition.
   std::vector<int64_t> input_begin_;
   std::vector<int64_t> output_begin_;

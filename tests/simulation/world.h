@@ -123,6 +123,9 @@ class Actor {
     throw Death();
   }
   Turn& turn() { return turn_; }
+  // Of its process, for people.
+  void SetName(std::string name) { name_ = std::move(name); }
+  const std::string& name() const { return name_; }
 
   // Called by others.
   void Wake();
@@ -143,6 +146,7 @@ class Actor {
   bool dies_ = false;
   bool is_dying_ = false;
   absl::Duration frozen_until_;
+  std::string name_;
   Turn& turn_;
 };
 

@@ -29,9 +29,16 @@ def main():
         lines.append(f'    {{"{name}", "{why}", {seeds or 20_000}}},\n')
     for path, text in texts.items():
         place = output / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(f'#include "tests/simulation/mutations/mutated.h"\n#line 1 "{source / path}"\n{text}')
-    (output / "mutations.inc").write_text("".join(lines))
+        write(place, f'#include "tests/simulation/mutations/mutated.h"\n#line 1 "{source / path}"\n{text}')
+    write(output / "mutations.inc", "".join(lines))
+
+
+def write(place, text):
+    """What has not changed is not compiled again."""
+    if place.exists() and place.read_text() == text:
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
 
 
 main()
