@@ -53,6 +53,7 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   spdlog::set_level(spdlog::level::off);
   const absl::Time begin = absl::Now();
+  const uint64_t first = seed;
   int64_t played = 0;
   Speed all;
   Speed small;
@@ -80,9 +81,9 @@ int Main(int argc, char** argv) {
   }
   const double real = absl::ToDoubleSeconds(absl::Now() - begin);
   std::cout << absl::StreamFormat(
-      "%d schedules, up to seed %d: %d fail. %d records, of which %d were passed, %d dropped, %d "
+      "%d schedules, of the seeds %d to %d: %d fail. %d records, of which %d were passed, %d dropped, %d "
       "undeliverable. %.1f s. A second of a processor plays %.0f, and %.0f of those with up to %d records\n",
-      played, seed - 1, failed, sum.records, sum.passed, sum.dropped, sum.undeliverable, real,
+      played, first, seed - 1, failed, sum.records, sum.passed, sum.dropped, sum.undeliverable, real,
       all.per_second(), small.per_second(), kFewRecords);
   return failed > 0 ? 1 : 0;
 }
