@@ -9,8 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "connectors/registry/schema_answer.h"
-#include "lethe/event.h"
 #include "src/snapshot/snapshot_file.h"
+#include "src/text/fixed_hash.h"
 
 namespace lethe::registry {
 namespace {
@@ -23,7 +23,7 @@ SchemaFiles::SchemaFiles(const std::string& folder, const std::vector<std::strin
   if (folder.empty()) return;
   std::vector<std::string> sorted = urls;
   std::sort(sorted.begin(), sorted.end());
-  const uint64_t hash = HashId(absl::StrJoin(sorted, ","), 0).a;
+  const uint64_t hash = FixedHash(absl::StrJoin(sorted, ",")).a;
   folder_ = absl::StrCat(folder, "/schemas/", absl::Hex(hash, absl::kZeroPad16));
 }
 

@@ -22,7 +22,7 @@ enum class Verdict : uint8_t {
   kDuplicate = 1,  // an event with this id was passed, or (at the stated rate) a false positive
 };
 
-// 128 bits of a seeded hash (XXH3) of an id. Two ids with the same IdHash are taken for the same id;
+// 128 bits of a keyed hash of an id (HashId). Two ids with the same IdHash are taken for the same id;
 // the chance of that for a pair is 2^-128. The halves are independent: filters take lines from `a`
 // and positions, shards and samples from `b` (never shards from the high bits of `a`, which would
 // thin out the lines that a shard can reach).
@@ -34,16 +34,24 @@ struct IdHash {
 };
 
 // An id's hash as a partition makes it (Partition::Hash), and by which it knows that the hash is its own:
-// seeds differ between stages, and a restored partition keeps the seed that it was saved with.
+// each partition has a key of its own, and a restored one keeps the key that it was saved with.
 struct HashedId : IdHash {
   HashedId() = default;
-  HashedId(IdHash hash, uint32_t check) : IdHash(hash), seed_check(check) {}
+  HashedId(IdHash hash, uint32_t check) : IdHash(hash), key_check(check) {}
 
-  uint32_t seed_check = 0;  // never 0 in a partition's hash
+  uint32_t key_check = 0;  // never 0 in a partition's hash
 };
 
-// The hash of an id under a seed. The seed is a secret: without it nobody can choose ids that collide.
-LETHE_EXPORT IdHash HashId(absl::string_view id, uint64_t seed);
+// A key of 128 bits.
+struct HashKey {
+  uint64_t low = 0;
+  uint64_t high = 0;
+};
+
+// The hash of an id of any length under a key: SipHash-1-3 with 128 bits, a pseudo-random function. Who does
+// not know the key cannot choose ids that collide, or that lie in the same place of a filter, though he sees
+// of any number of ids whether they pass.
+LETHE_EXPORT IdHash HashId(absl::string_view id, HashKey key);
 
 // For overloads that take std::string_view where Abseil has a string view of its own.
 template <typename Text>

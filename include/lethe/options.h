@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "lethe/event.h"
 #include "lethe/export.h"
 
 namespace lethe {
@@ -53,9 +54,14 @@ struct StageOptions {
   // bytes; if they are not in the audit's part of the memory limit, the share is halved.
   double audit_share = 1.0 / 256;
 
-  // The seed of the ids' hash; a random one unless set. Set it only in tests: who knows it can aim
-  // collisions at other people's ids.
+  // The key of the ids' hash follows from it, if it is set; else each partition has a random key of its own.
+  // Set it only in tests: who knows it can choose ids that others' events collide with, or that have no room.
   std::optional<uint64_t> hash_seed = std::nullopt;
+
+  // 128 random bits, without which a snapshot does not tell the key of the ids' hash. Needed where others may
+  // read snapshots; a snapshot is restored with the same secret only. Without one, whoever reads a snapshot
+  // knows the key.
+  HashKey snapshot_secret = {};
 };
 
 // OK, or InvalidArgument that names the option, the error and the nearest possible value.

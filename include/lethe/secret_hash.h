@@ -13,10 +13,10 @@
 
 namespace lethe {
 
-// Hashes text with a secret of this process, which comes from the system. Without one, somebody can make keys
-// that all collide, and a table becomes a list (Crosby and Wallach, "Denial of Service via Algorithmic
-// Complexity Attacks", USENIX Security 2003): Abseil's own hash is made to be fast, and some keys collide in
-// it whatever its seed. Thread-safe.
+// Hashes text (SipHash-1-3) under a key of this process, which comes from the system. Without one, somebody
+// can make keys that all collide, and a table becomes a list (Crosby and Wallach, "Denial of Service via
+// Algorithmic Complexity Attacks", USENIX Security 2003): Abseil's own hash and XXH3 are made to be fast, and
+// some keys collide in them whatever the seed is. Thread-safe.
 struct LETHE_EXPORT SecretHash {
   using is_transparent = void;
   size_t operator()(absl::string_view text) const noexcept;

@@ -87,7 +87,7 @@ class LETHE_EXPORT LiveSnapshot {
   std::unique_ptr<Impl> impl_;
 };
 
-// The contents of a snapshot, without the hash's seed, which is a secret.
+// The contents of a snapshot, without the salt of the hash's key. Needs no secret.
 struct SnapshotReport {
   int64_t format_version = 0;
   int64_t file_bytes = 0;

@@ -46,6 +46,7 @@ class Filter;
 class LiveSnapshot;
 class Partition;
 struct FilterOptions;
+struct PartitionKey;  // src/stage/partition_key.h
 struct RestoredPartition;
 struct SnapshotOrigin;
 struct SnapshotPoint;
@@ -91,11 +92,11 @@ class LETHE_EXPORT DedupStage {
                                                             const DedupStage& memory_of);
 
   // Opens a partition as Partition::Save left it: it judges later events as the saved one would have. It
-  // keeps the saved hash seed. Its audit continues with the smaller of both shares.
+  // keeps the saved key of the hash. Its audit continues with the smaller of both shares.
   //   NotFound            there is no such file
   //   DataLoss            the file is damaged or cut (the message says where), or is not a snapshot
-  //   FailedPrecondition  origin, engine, horizon, target or number of shards differ; or the format is newer
-  //                       than this library
+  //   FailedPrecondition  origin, engine, horizon, target, number of shards or secret differ; or the
+  //                       format is newer than this library
   //   ResourceExhausted   the memory limit, or the system, has no room for it
   //   Unimplemented       the stage's engine has no snapshots
   //   Cancelled           `go_on`, which is called before each megabyte is read, returned false
@@ -114,19 +115,20 @@ class LETHE_EXPORT DedupStage {
 
  private:
   friend int64_t TakeMissingBytes(DedupStage& stage);  // src/stage/missing_bytes.h
+  friend absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path);
   struct Memory;
-  DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter,
-             std::shared_ptr<Memory> memory);
+  DedupStage(const StageOptions& options, FilterFactory new_filter, std::shared_ptr<Memory> memory);
   static absl::StatusOr<std::unique_ptr<DedupStage>> Make(const StageOptions& options,
                                                           FilterFactory new_filter,
                                                           std::shared_ptr<Memory> memory);
-  absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed);
+  absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, const PartitionKey& key);
+  // With `to_inspect` under any secret: ids are then not found.
   absl::StatusOr<RestoredPartition> Read(absl::string_view name, const std::string& path,
-                                         const SnapshotOrigin& origin, const std::function<bool()>& go_on);
+                                         const SnapshotOrigin& origin, const std::function<bool()>& go_on,
+                                         bool to_inspect = false);
   absl::Status SetLimits(int64_t bytes);
 
   const StageOptions options_;
-  const uint64_t hash_seed_;
   const FilterFactory new_filter_;  // null for the library's engines
   const std::shared_ptr<Memory> memory_;
   MemoryBudget filters_memory_;
@@ -151,8 +153,8 @@ class LETHE_EXPORT Partition {
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
 
-  // The hash of an id under this partition's seed. No other partition may be given it: that of a restored
-  // partition differs. Events with another's hash, or none, are InvalidArgument, and nothing changes.
+  // The hash of an id under this partition's key. No other partition may be given it. Events with another's
+  // hash, or none, are InvalidArgument, and nothing changes.
   HashedId Hash(absl::string_view id) const;
   template <typename Text, typename = IfStandardText<Text>>
   HashedId Hash(Text id) const {
@@ -212,10 +214,10 @@ class LETHE_EXPORT Partition {
   // InfiniteFuture() lifts the limit.
   void LimitStreamTime(absl::Time latest);
 
-  // Writes the partition's memory to a file, first to PATH.new. Only the file's owner can read it, because it
-  // holds the seed of the hash. After an error, such as a full disk, the old file at `path` remains; if only
-  // the sync of its folder failed, the new file is there and complete. FailedPrecondition if a transaction is
-  // open. Unimplemented if the engine has no snapshots.
+  // Writes the partition's memory to a file, first to PATH.new. Only the file's owner can read it, because
+  // the key of the hash follows from it and StageOptions::snapshot_secret. After an error, such as a full
+  // disk, the old file at `path` remains; if only the sync of its folder failed, the new file is there and
+  // complete. FailedPrecondition if a transaction is open. Unimplemented if the engine has no snapshots.
   //
   // No transaction begins meanwhile. Events that are judged outside of one go on, and must be replayed after
   // a restore; Aborted if they change the filter's shape (a refresh, or a change of size) again and again.

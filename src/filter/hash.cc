@@ -1,12 +1,9 @@
 #include "absl/strings/string_view.h"
 #include "lethe/event.h"
-#include "xxhash.h"
+#include "src/text/sip_hash.h"
 
 namespace lethe {
 
-IdHash HashId(absl::string_view id, uint64_t seed) {
-  const XXH128_hash_t hash = XXH3_128bits_withSeed(id.data(), id.size(), seed);
-  return {.a = hash.low64, .b = hash.high64};
-}
+IdHash HashId(absl::string_view id, HashKey key) { return SipHash<1, 3>::Of(id, key); }
 
 }  // namespace lethe

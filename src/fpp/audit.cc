@@ -5,7 +5,7 @@
 #include <new>
 
 #include "src/fpp/confidence.h"
-#include "xxhash.h"
+#include "src/text/sip_hash.h"
 
 namespace lethe {
 namespace {
@@ -22,16 +22,18 @@ uint32_t Threshold(double share) {
   return static_cast<uint32_t>(std::ceil(std::min(share, 1.0) * kAllIds));
 }
 
-uint64_t HashPayload(absl::string_view payload) {
+uint64_t HashPayload(absl::string_view payload, HashKey key) {
   if (payload.data() == nullptr) return 0;
-  const uint64_t hash = XXH3_64bits(payload.data(), payload.size()) & kPayloadBits;
+  const uint64_t hash = SipHash<1, 3>::Of64(payload, key) & kPayloadBits;
   return hash == 0 ? 1 : hash;
 }
 
 }  // namespace
 
-Audit::Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory, bool renews)
-    : horizon_ms_(absl::ToInt64Milliseconds(horizon)),
+Audit::Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory, HashKey key,
+             bool renews)
+    : key_(key),
+      horizon_ms_(absl::ToInt64Milliseconds(horizon)),
       renews_(renews),
       filter_(filter),
       memory_(memory),
@@ -45,10 +47,10 @@ Audit::~Audit() {
   for (const auto& part : parts_) memory_->Release(OrderedIdSet<Seen>::BytesFor(part->capacity));
 }
 
-Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payload) {
+Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payload) const {
   return {.id = timed.id,
           .stream_time_ms = timed.stream_time_ms,
-          .payload = HashPayload(payload) & kPayloadBits,
+          .payload = HashPayload(payload, key_) & kPayloadBits,
           .passed = passed};
 }
 

@@ -45,8 +45,8 @@ class SnapshotWriter;
 // Thread-compatible; the filter and the budget outlive it.
 class Audit {
  public:
-  // `renews`: the filter remembers copies, too (StageOptions::renew).
-  Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory,
+  // `key` is of the payloads' hash. `renews`: the filter remembers copies, too (StageOptions::renew).
+  Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory, HashKey key,
         bool renews = false);
   ~Audit();
   Audit(const Audit&) = delete;
@@ -133,7 +133,7 @@ class Audit {
   template <typename Self, typename Fields>
   static void Transfer(Self& self, SavedIds& ids, Fields& fields);
   bool RestoreId(const Seen& seen, bool forgotten);
-  static Seen See(const TimedId& timed, bool passed, absl::string_view payload);
+  Seen See(const TimedId& timed, bool passed, absl::string_view payload) const;
   // Counts an event by what is known of its id (or null). True if it is to be remembered.
   bool Count(const Seen* before, const Seen& event, Counts* counts);
   static void CountCopy(const Seen& first, const Seen& event, Counts* counts);
@@ -147,6 +147,7 @@ class Audit {
   // False if there is no memory to ask the filter.
   bool MeasureFading();
 
+  const HashKey key_;
   const int64_t horizon_ms_;
   const bool renews_;
   const Filter* const filter_;

@@ -1,5 +1,3 @@
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,6 +13,7 @@
 #include "src/reconcile/lookup_table.h"
 #include "src/reconcile/message.h"
 #include "src/reconcile/mix.h"
+#include "src/text/sip_hash.h"
 
 namespace lethe {
 namespace {
@@ -33,7 +32,7 @@ namespace {
 //     kFilter   bits, round, ranges, I's filter of those ranges; P answers kFilter with its own
 //   after kFound and kFilter P sends kSums of those ranges, without the keys that are known to differ.
 constexpr absl::string_view kMagic = "lethe reconcile\n";
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 enum Type : char {
   kHello = 'H',
   kProgram = 'P',
@@ -162,8 +161,10 @@ absl::StatusOr<std::string> Reconciliation::ReceiveMessage(char type) {
   return std::move(message->payload);
 }
 
+// Who knows neither nonce, such as a producer of either side, cannot choose ids that collide.
 uint64_t Reconciliation::Key(absl::string_view id) const {
-  return XXH3_64bits_withSeed(id.data(), id.size(), Mix(own_nonce_ ^ peer_nonce_));
+  return SipHash<1, 3>::Of64(id,
+                             {.low = Mix(own_nonce_ ^ peer_nonce_), .high = Mix(own_nonce_ + peer_nonce_)});
 }
 
 absl::Status Reconciliation::Send(absl::string_view message) { return SendMessage(kProgram, message); }

@@ -28,11 +28,11 @@ void ForEachChunk(size_t events, Visit visit) {
 
 }  // namespace
 
-Partition::Impl::Impl(std::string name_of, uint64_t seed, const StageOptions& options,
+Partition::Impl::Impl(std::string name_of, const PartitionKey& own_key, const StageOptions& options,
                       std::vector<std::unique_ptr<Shard>> parts)
     : name(std::move(name_of)),
-      hash_seed(seed),
-      seed_check(static_cast<uint32_t>(HashId("", seed).b) | 1),
+      key(own_key),
+      key_check(static_cast<uint32_t>(key.check) | 1),
       engine(options.engine),
       horizon(options.horizon),
       renew(options.renew),
@@ -58,14 +58,14 @@ absl::StatusOr<Partition::Impl::Outside> Partition::Impl::EnterOutside(absl::str
 
 absl::Status Partition::Impl::CheckHashes(absl::Span<const Event> events) const {
   uint32_t differing = 0;  // without a branch in the loop
-  for (const Event& event : events) differing |= event.id.seed_check ^ seed_check;
+  for (const Event& event : events) differing |= event.id.key_check ^ key_check;
   if (__builtin_expect(differing == 0, 1)) return absl::OkStatus();
-  const auto is_foreign = [this](const Event& event) { return event.id.seed_check != seed_check; };
+  const auto is_foreign = [this](const Event& event) { return event.id.key_check != key_check; };
   const auto first = std::find_if(events.begin(), events.end(), is_foreign);
   return absl::InvalidArgumentError(
       absl::StrCat("partition ", name, ": event ", first - events.begin() + 1, " of ", events.size(),
-                   first->id.seed_check == 0 ? " has no hash of Partition::Hash()"
-                                             : " has a hash of another partition, whose seed differs",
+                   first->id.key_check == 0 ? " has no hash of Partition::Hash()"
+                                            : " has a hash of another partition, whose key differs",
                    "; hash its id with the partition that judges it"));
 }
 
@@ -268,7 +268,7 @@ Partition::Partition(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Partition::~Partition() = default;
 
 HashedId Partition::Hash(absl::string_view id) const {
-  return {HashId(id, impl_->hash_seed), impl_->seed_check};
+  return {HashId(id, impl_->key.key), impl_->key_check};
 }
 
 absl::StatusOr<Verdict> Partition::Judge(absl::string_view id, absl::Time time) {

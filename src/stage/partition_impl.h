@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "src/stage/partition_key.h"
 #include "src/stage/shard.h"
 #include "src/stage/snapshot_format.h"
 #include "src/stage/stream_time.h"
@@ -35,7 +36,7 @@ class Batch;
 // Invariant: pending sets are empty while no transaction is open.
 struct __attribute__((visibility("hidden"))) Partition::Impl {
   // Shards are a power of two, at most 256.
-  Impl(std::string name_of, uint64_t seed, const StageOptions& options,
+  Impl(std::string name_of, const PartitionKey& own_key, const StageOptions& options,
        std::vector<std::unique_ptr<Shard>> parts);
   // Waits until the present piece of a snapshot is copied.
   ~Impl();
@@ -58,8 +59,6 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
   // Makes a snapshot's header. Outside of transactions only.
   SnapshotHeader Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
-  static absl::StatusOr<SnapshotReport> Inspect(const std::string& path);
-
   // No transaction begins while it exists. FailedPrecondition, which names `what`, if one is open.
   class Outside {
    public:
@@ -75,7 +74,7 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
   };
   absl::StatusOr<Outside> EnterOutside(absl::string_view what) const;
 
-  // InvalidArgument, which names the first, if one was not hashed under this partition's seed.
+  // InvalidArgument, which names the first, if one was not hashed under this partition's key.
   absl::Status CheckHashes(absl::Span<const Event> events) const;
   // Gives the batch its stream times. Returns start_ms.
   int64_t Stamp(Batch* batch);
@@ -86,8 +85,8 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
   void AdvanceShards(int64_t now_ms);
 
   const std::string name;
-  const uint64_t hash_seed;
-  const uint32_t seed_check;  // HashedId::seed_check
+  const PartitionKey key;
+  const uint32_t key_check;  // HashedId::key_check
   // A restored snapshot must have the same.
   const Engine engine;
   const absl::Duration horizon;

@@ -22,12 +22,13 @@ constexpr size_t kAhead = 8;
 
 }  // namespace
 
-Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory)
+Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory,
+             HashKey key)
     : filter_(std::move(filter)),
       engine_filter_(filter_->AsEngineFilter()),
       renews_(options.renew),
       horizon_ms_(WholeMilliseconds(options.horizon)),
-      audit_(options.audit_share, options.horizon, filter_.get(), audit_memory, options.renew) {}
+      audit_(options.audit_share, options.horizon, filter_.get(), audit_memory, key, options.renew) {}
 
 void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const Lock lock(this);

@@ -43,7 +43,7 @@ struct ShardStatus {
 // Thread-safe: each method takes the lock once.
 class Shard {
  public:
-  Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory);
+  Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory, HashKey key);
 
   // Outside of a transaction: judges and remembers in one step.
   void Judge(const ShardEvents& events, absl::Span<Verdict> verdicts);

@@ -73,7 +73,8 @@ SnapshotHeader Partition::Impl::Header(const SnapshotOrigin& origin, const Snaps
                            .shards = static_cast<int>(shards.size()),
                            .horizon = horizon,
                            .target_fpp = target_fpp,
-                           .hash_seed = hash_seed,
+                           .salt = key.salt,
+                           .key_check = key.check,
                            .renew = renew};
   const std::lock_guard lock(clock_mutex);
   header.started = started;
@@ -104,14 +105,20 @@ absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, co
 
 absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const std::string& path,
                                                    const SnapshotOrigin& origin,
-                                                   const std::function<bool()>& go_on) {
+                                                   const std::function<bool()>& go_on, bool to_inspect) {
   absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path, go_on);
   if (!reader.ok()) return reader.status();
   absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
   if (!header.ok()) return header.status();
   if (absl::Status status = CheckOrigin(*reader, header->origin, origin); !status.ok()) return status;
   if (absl::Status status = CheckOptions(*reader, *header, options_); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Partition>> partition = Open(name, header->hash_seed);
+  const PartitionKey key = PartitionKeyOf(options_.snapshot_secret, header->salt);
+  if (!to_inspect && key.check != header->key_check) {
+    return reader->Annotate(absl::FailedPreconditionError(
+        "was written under another secret (snapshots.secret), without which it does not tell the key of the "
+        "ids' hash: give that one, or let the filter be rebuilt from its log"));
+  }
+  absl::StatusOr<std::unique_ptr<Partition>> partition = Open(name, key);
   if (!partition.ok()) return partition.status();
   Partition::Impl& impl = *(*partition)->impl_;
   impl.clock = header->clock;
@@ -125,34 +132,33 @@ absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const
 }
 
 absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path) {
-  return OrNoMemory([&] { return Partition::Impl::Inspect(path); });
-}
-
-absl::StatusOr<SnapshotReport> Partition::Impl::Inspect(const std::string& path) {
-  absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path);
-  if (!reader.ok()) return reader.status();
-  const absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
-  if (!header.ok()) return header.status();
-  const absl::StatusOr<std::unique_ptr<DedupStage>> stage =
-      DedupStage::Create(OptionsOf(*header, reader->file_bytes()));
-  if (absl::IsResourceExhausted(stage.status())) return reader->Annotate(stage.status());
-  if (!stage.ok()) return reader->Damaged(stage.status().message());
-  const absl::StatusOr<RestoredPartition> restored = (*stage)->Restore(header->name, path, header->origin);
-  if (!restored.ok()) return restored.status();
-  SnapshotReport report = {.format_version = header->version,
-                           .file_bytes = reader->file_bytes(),
-                           .origin = header->origin,
-                           .point = header->point,
-                           .engine = header->engine,
-                           .horizon = header->horizon,
-                           .target_fpp = header->target_fpp,
-                           .partition = restored->partition->Status()};
-  ShardStatus of_shard;
-  for (const auto& shard : restored->partition->impl_->shards) {
-    shard->GetStatus(EngineFilter::kSampledLines, /*with_generations=*/true, &of_shard);
-    report.shards.push_back(of_shard.filter);
-  }
-  return report;
+  return OrNoMemory([&]() -> absl::StatusOr<SnapshotReport> {
+    absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path);
+    if (!reader.ok()) return reader.status();
+    const absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
+    if (!header.ok()) return header.status();
+    const absl::StatusOr<std::unique_ptr<DedupStage>> stage =
+        DedupStage::Create(OptionsOf(*header, reader->file_bytes()));
+    if (absl::IsResourceExhausted(stage.status())) return reader->Annotate(stage.status());
+    if (!stage.ok()) return reader->Damaged(stage.status().message());
+    const absl::StatusOr<RestoredPartition> restored =
+        (*stage)->Read(header->name, path, header->origin, nullptr, /*to_inspect=*/true);
+    if (!restored.ok()) return restored.status();
+    SnapshotReport report = {.format_version = header->version,
+                             .file_bytes = reader->file_bytes(),
+                             .origin = header->origin,
+                             .point = header->point,
+                             .engine = header->engine,
+                             .horizon = header->horizon,
+                             .target_fpp = header->target_fpp,
+                             .partition = restored->partition->Status()};
+    ShardStatus of_shard;
+    for (const auto& shard : restored->partition->impl_->shards) {
+      shard->GetStatus(EngineFilter::kSampledLines, /*with_generations=*/true, &of_shard);
+      report.shards.push_back(of_shard.filter);
+    }
+    return report;
+  });
 }
 
 }  // namespace lethe

@@ -47,7 +47,9 @@ void SnapshotHeader::Transfer(Self& self, Fields& fields) {
   fields.Int(horizon_ns, 1, INT64_MAX);
   if constexpr (!std::is_const_v<Self>) self.horizon = absl::Nanoseconds(horizon_ns);
   fields.Float(self.target_fpp, 0, 1);
-  fields.Word(self.hash_seed);
+  fields.Word(self.salt.low);
+  fields.Word(self.salt.high);
+  fields.Word(self.key_check);
   fields.Int(self.started, 0, 1);
   fields.Text(self.point.notes, kMostText);
   fields.Int(self.renew, 0, 1);

@@ -1,9 +1,6 @@
 #include "lethe/stage.h"
 
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -23,14 +20,6 @@ namespace {
 
 // The nearest possible limit is rounded up to this, a little over the present use.
 constexpr int64_t kRounding = 1024;
-
-absl::StatusOr<uint64_t> RandomSeed() {
-  uint64_t seed;
-  if (getentropy(&seed, sizeof(seed)) != 0) {
-    return absl::ErrnoToStatus(errno, "no random seed for the ids' hash from getentropy()");
-  }
-  return seed;
-}
 
 absl::Status Check(const StageOptions& options, const FilterFactory& new_filter) {
   return Validate(options, new_filter == nullptr ? LimitsOf(options.engine) : LimitsOfAnyFilter());
@@ -66,11 +55,8 @@ absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Make(const StageOptions&
   return OrNoMemory([&]() -> absl::StatusOr<std::unique_ptr<DedupStage>> {
     (void)NoMemory();  // allocates its message while there is memory
     if (absl::Status status = Check(options, new_filter); !status.ok()) return status;
-    absl::StatusOr<uint64_t> seed = options.hash_seed.has_value() ? *options.hash_seed : RandomSeed();
-    if (!seed.ok()) return seed.status();
     if (memory == nullptr) memory = std::make_shared<Memory>(options);
-    return std::unique_ptr<DedupStage>(
-        new DedupStage(options, *seed, std::move(new_filter), std::move(memory)));
+    return std::unique_ptr<DedupStage>(new DedupStage(options, std::move(new_filter), std::move(memory)));
   });
 }
 
@@ -87,10 +73,8 @@ struct DedupStage::Memory {
   MemoryShares shares;
 };
 
-DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter,
-                       std::shared_ptr<Memory> memory)
+DedupStage::DedupStage(const StageOptions& options, FilterFactory new_filter, std::shared_ptr<Memory> memory)
     : options_(options),
-      hash_seed_(hash_seed),
       new_filter_(std::move(new_filter)),
       memory_(std::move(memory)),
       filters_memory_(memory_->shares) {}
@@ -100,7 +84,12 @@ DedupStage::~DedupStage() = default;
 const MemoryBudget& DedupStage::memory() const { return memory_->all; }
 
 absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name) {
-  return OrNoMemory([&] { return Open(name, hash_seed_); });
+  return OrNoMemory([&]() -> absl::StatusOr<std::unique_ptr<Partition>> {
+    const absl::StatusOr<HashSalt> salt =
+        options_.hash_seed.has_value() ? HashSalt{.low = *options_.hash_seed} : NewHashSalt();
+    if (!salt.ok()) return salt.status();
+    return Open(name, PartitionKeyOf(options_.snapshot_secret, *salt));
+  });
 }
 
 absl::Status DedupStage::SetMemoryLimit(int64_t bytes) {
@@ -138,7 +127,7 @@ absl::Status DedupStage::SetLimits(int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name, uint64_t hash_seed) {
+absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name, const PartitionKey& key) {
   const FilterOptions filter_options{.horizon = options_.horizon,
                                      .target_fpp = options_.target_fpp,
                                      .memory = &filters_memory_,
@@ -153,10 +142,10 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
         new_filter_ == nullptr ? NewFilter(filter_options) : new_filter_(filter_options);
     if (!filter.ok()) return refused(filter.status());
     if (*filter == nullptr) return refused(absl::InvalidArgumentError("the factory has made no filter"));
-    shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &memory_->audit));
+    shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &memory_->audit, key.key));
   }
-  return std::unique_ptr<Partition>(new Partition(
-      std::make_unique<Partition::Impl>(std::string{name}, hash_seed, options_, std::move(shards))));
+  return std::unique_ptr<Partition>(
+      new Partition(std::make_unique<Partition::Impl>(std::string{name}, key, options_, std::move(shards))));
 }
 
 }  // namespace lethe

@@ -5,9 +5,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "lethe/event.h"
 #include "src/survey/id_places.h"
 #include "src/survey/id_quality.h"
+#include "src/text/fixed_hash.h"
 
 namespace lethe {
 namespace {
@@ -22,7 +22,7 @@ constexpr size_t kMostPairs = 2;
 constexpr size_t kUnusableShown = 3;
 constexpr size_t kTimes = 65536;
 
-uint64_t HashOf(absl::string_view bytes) { return HashId(bytes, 0).a; }
+uint64_t HashOf(absl::string_view bytes) { return FixedHash(bytes).a; }
 
 // A record that is kept until the candidates are chosen.
 struct Held : RecordHeaders {

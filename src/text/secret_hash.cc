@@ -2,30 +2,25 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <cstdint>
 #include <cstdlib>
 
-#include "xxhash.h"
+#include "src/text/sip_hash.h"
 
 namespace lethe {
 namespace {
 
-using Secret = std::array<uint8_t, 192>;
-static_assert(sizeof(Secret) >= XXH3_SECRET_SIZE_MIN);
-
-// Linux has had the call since its version 3.17, and without a secret nothing is safe.
-Secret NewSecret() {
-  Secret secret;
-  if (getentropy(secret.data(), secret.size()) != 0) std::abort();
-  return secret;
+// Linux has had the call since its version 3.17, and without a key nothing is safe.
+HashKey NewKey() {
+  HashKey key;
+  if (getentropy(&key, sizeof(key)) != 0) std::abort();
+  return key;
 }
 
 }  // namespace
 
 size_t SecretHash::operator()(absl::string_view text) const noexcept {
-  static const Secret secret = NewSecret();
-  return XXH3_64bits_withSecret(text.data(), text.size(), secret.data(), secret.size());
+  static const HashKey key = NewKey();
+  return SipHash<1, 3>::Of64(text, key);
 }
 
 }  // namespace lethe

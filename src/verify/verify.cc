@@ -26,7 +26,7 @@ constexpr size_t kLongRun = 64;
 // For a changed record, among those of its id.
 constexpr size_t kMostSteps = 1000;
 
-uint64_t Mix(absl::string_view bytes, uint64_t seed) { return HashId(bytes, seed).a; }
+uint64_t Mix(absl::string_view bytes, uint64_t seed) { return HashId(bytes, {.low = seed}).a; }
 uint64_t Mix(uint64_t number, uint64_t seed) {
   return Mix(absl::string_view(reinterpret_cast<const char*>(&number), sizeof number), seed);
 }

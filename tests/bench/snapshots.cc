@@ -34,11 +34,11 @@ absl::StatusOr<std::unique_ptr<Partition>> Filled(DedupStage* stage, double ids)
   std::vector<bool> is_copy(chunk.size());
   std::vector<Event> events(chunk.size());
   std::vector<Verdict> verdicts(chunk.size());
-  const uint32_t seed_check = (*partition)->Hash("").seed_check;
+  const uint32_t key_check = (*partition)->Hash("").key_check;
   for (double done = 0; done < ids; done += static_cast<double>(chunk.size())) {
     traffic.Next(&chunk, &is_copy);
     for (size_t i = 0; i < chunk.size(); ++i) {
-      events[i] = {.id = {chunk[i].id, seed_check}, .time = absl::FromUnixMillis(chunk[i].stream_time_ms)};
+      events[i] = {.id = {chunk[i].id, key_check}, .time = absl::FromUnixMillis(chunk[i].stream_time_ms)};
     }
     (*partition)->Judge(events, absl::MakeSpan(verdicts)).IgnoreError();
   }

@@ -44,7 +44,7 @@ class Events {
  public:
   Events(const Partition* partition, double window, uint64_t stream)
       : traffic_(window, stream),
-        seed_check_(partition == nullptr ? 0 : partition->Hash("").seed_check),
+        key_check_(partition == nullptr ? 0 : partition->Hash("").key_check),
         ids_(kChunk),
         is_copy_(kChunk) {
     events_.resize(kChunk);
@@ -52,7 +52,7 @@ class Events {
   absl::Span<const Event> Next() {
     traffic_.Next(&ids_, &is_copy_);
     for (size_t i = 0; i < kChunk; ++i) {
-      events_[i] = {.id = {ids_[i].id, seed_check_}, .time = absl::FromUnixMillis(ids_[i].stream_time_ms)};
+      events_[i] = {.id = {ids_[i].id, key_check_}, .time = absl::FromUnixMillis(ids_[i].stream_time_ms)};
     }
     return events_;
   }
@@ -60,7 +60,7 @@ class Events {
 
  private:
   Traffic traffic_;
-  const uint32_t seed_check_;
+  const uint32_t key_check_;
   std::vector<TimedId> ids_;
   std::vector<bool> is_copy_;
   std::vector<Event> events_;

@@ -39,7 +39,7 @@ constexpr auto kStatusEvery = std::chrono::milliseconds(250);
 
 // Adds the times of calls for one id each. Returns their sum.
 template <typename Judge>
-int64_t TimeCalls(Traffic* traffic, double ids, uint32_t seed_check, Judge judge, Latencies* latencies) {
+int64_t TimeCalls(Traffic* traffic, double ids, uint32_t key_check, Judge judge, Latencies* latencies) {
   std::vector<TimedId> chunk(kChunk);
   std::vector<bool> is_copy(kChunk);
   std::vector<lethe::Event> events(kChunk);
@@ -48,7 +48,7 @@ int64_t TimeCalls(Traffic* traffic, double ids, uint32_t seed_check, Judge judge
   for (double done = 0; done < ids; done += kChunk) {
     traffic->Next(&chunk, &is_copy);
     for (size_t i = 0; i < kChunk; ++i) {
-      events[i] = {.id = {chunk[i].id, seed_check},
+      events[i] = {.id = {chunk[i].id, key_check},
                    .time = absl::FromUnixMillis(chunk[i].stream_time_ms),
                    .payload = "x"};
     }
@@ -188,7 +188,7 @@ class Stalls {
     for (double done = 0; done < windows * window_; done += batch) {
       Latencies latencies;
       const int64_t nanos = TimeCalls(
-          &traffic_, batch, partition_->Hash("").seed_check,
+          &traffic_, batch, partition_->Hash("").key_check,
           [this](absl::Span<const lethe::Event> call, absl::Span<Verdict> verdict) {
             partition_->Judge(call, verdict).IgnoreError();
           },

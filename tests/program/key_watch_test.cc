@@ -24,14 +24,14 @@ class KeyWatchTest : public testing::Test {
   // As the lane does. The first of an id is unique, and the rest are duplicates.
   void See(const std::string& id, Verdict verdict, std::optional<absl::string_view> key,
            int32_t partition = 0) {
-    const IdHash hash = HashId(id, 7);
+    const IdHash hash = HashId(id, {.low = 7});
     if (KeyWatch::IsSampled(hash)) watch_.See(partition, hash, verdict, key);
   }
   // The number-th id that is sampled.
   const std::string& Sampled(size_t number) {
     for (; sampled_.size() <= number; ++tried_) {
       std::string id = absl::StrCat("id", tried_);
-      if (KeyWatch::IsSampled(HashId(id, 7))) sampled_.push_back(std::move(id));
+      if (KeyWatch::IsSampled(HashId(id, {.low = 7}))) sampled_.push_back(std::move(id));
     }
     return sampled_[number];
   }
@@ -100,7 +100,8 @@ TEST_F(KeyWatchTest, OnlyCopiesOfTheSameIdInTheSamePartitionAreCompared) {
 
 TEST_F(KeyWatchTest, OneIdInSixtyFourIsSampled) {
   int sampled = 0;
-  for (int i = 0; i < 64'000; ++i) sampled += KeyWatch::IsSampled(HashId(absl::StrCat(i), 1)) ? 1 : 0;
+  for (int i = 0; i < 64'000; ++i)
+    sampled += KeyWatch::IsSampled(HashId(absl::StrCat(i), {.low = 1})) ? 1 : 0;
   EXPECT_NEAR(sampled, 1000, 200);  // six standard deviations
 }
 
@@ -135,7 +136,7 @@ std::string Said(const std::string& id, const std::vector<std::pair<std::string,
   Warnings warnings(flow, state);
   return LogOf(spdlog::level::info, [&] {
     for (const auto& record : records) {
-      warnings.SeeEvent(0, HashId(record.first, 7), Verdict::kUnique,
+      warnings.SeeEvent(0, HashId(record.first, {.low = 7}), Verdict::kUnique,
                         {.key = record.first, .value = record.second});
     }
     warnings.OfKeys({});

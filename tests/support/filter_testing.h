@@ -15,7 +15,7 @@ namespace lethe {
 
 // The hash of the number-th id: the same number and seed give the same id.
 inline IdHash NumberedId(uint64_t number, uint64_t seed) {
-  return HashId(absl::string_view(reinterpret_cast<const char*>(&number), sizeof(number)), seed);
+  return HashId(absl::string_view(reinterpret_cast<const char*>(&number), sizeof(number)), {.low = seed});
 }
 
 inline bool IsContained(const Filter& filter, IdHash id) {

@@ -37,8 +37,8 @@ TEST(AddressSpace, OfTenThousandPartitionsIsBounded) {
   for (int i = 0; i < 10'000; ++i) {
     auto partition = (*stage)->Open(absl::StrCat("topic-", i));
     ASSERT_TRUE(partition.ok()) << i << ": " << partition.status();
-    const uint32_t seed_check = (*partition)->Hash("").seed_check;
-    for (Event& event : events) event = {.id = {{++next, ~next}, seed_check}, .time = absl::UnixEpoch()};
+    const uint32_t key_check = (*partition)->Hash("").key_check;
+    for (Event& event : events) event = {.id = {{++next, ~next}, key_check}, .time = absl::UnixEpoch()};
     ASSERT_TRUE((*partition)->Judge(events, absl::MakeSpan(verdicts)).ok());
     partitions.push_back(*std::move(partition));
   }

@@ -115,10 +115,10 @@ constexpr uint64_t kSeed = 20150912;
 constexpr int64_t kEachThatStays = 7;
 
 IdHash NumberedId(uint64_t number) {
-  return HashId({reinterpret_cast<const char*>(&number), sizeof(number)}, kSeed);
+  return HashId({reinterpret_cast<const char*>(&number), sizeof(number)}, {.low = kSeed});
 }
 HashedId NumberedId(const Partition& partition, uint64_t number) {
-  return {NumberedId(number), partition.Hash("").seed_check};
+  return {NumberedId(number), partition.Hash("").key_check};
 }
 
 int64_t StreamMs(const Partition& partition) {

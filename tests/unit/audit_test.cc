@@ -112,8 +112,8 @@ TEST_P(AuditTest, ASampleTellsTheRateOfAll) {
   const FaultyRates rates{.false_positives = 0.01};
   Open(1.0 / 16, rates);
   std::vector<Event> events(200'000);
-  const uint32_t seed_check = partition_->Hash("").seed_check;
-  for (Event& event : events) event = {.id = {{random(), random()}, seed_check}, .time = kStart};
+  const uint32_t key_check = partition_->Hash("").key_check;
+  for (Event& event : events) event = {.id = {{random(), random()}, key_check}, .time = kStart};
   Judge(events);
   const AuditStatus status = Status();
   EXPECT_EQ(status.share, 1.0 / 16);
@@ -242,7 +242,7 @@ TEST(AuditAloneTest, GrowsAndForgetsPartByPart) {
   MemoryBudget for_filter(ExactFilter::kBytes);
   MemoryBudget memory(int64_t{1} << 30);
   const auto filter = *ExactFilter::Factory()({.horizon = kHorizon, .memory = &for_filter});
-  Audit audit(1, kHorizon, filter.get(), &memory);
+  Audit audit(1, kHorizon, filter.get(), &memory, HashKey());
   std::mt19937_64 random(TestSeed());
   int64_t most_ids = 0;
   for (int64_t i = 0; i < 200'000; ++i) {
@@ -292,7 +292,7 @@ TEST(AuditAloneTest, WithoutAnyMemoryItIsOff) {
   MemoryBudget for_filter(ExactFilter::kBytes);
   MemoryBudget none(0);
   const auto filter = *ExactFilter::Factory()({.horizon = kHorizon, .memory = &for_filter});
-  Audit audit(1, kHorizon, filter.get(), &none);
+  Audit audit(1, kHorizon, filter.get(), &none, HashKey());
   for (uint64_t i = 0; i < 1000; ++i) {
     const TimedId timed = {.id = {.a = i, .b = i}, .stream_time_ms = 0};
     if (audit.Audits(timed.id)) audit.Judged(timed, true, {});

@@ -81,7 +81,7 @@ class LiveOptionsTest : public testing::Test {
 
   absl::Time Now() const { return absl::FromUnixMillis(kStartMs + now_ms_); }
   Event Numbered(uint64_t number) const {
-    return {.id = {NumberedId(number, seed_), partition_->Hash("").seed_check}, .time = Now()};
+    return {.id = {NumberedId(number, seed_), partition_->Hash("").key_check}, .time = Now()};
   }
 
   // For so many horizons, with so many new ids in each.

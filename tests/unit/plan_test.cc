@@ -211,7 +211,7 @@ TEST(Plan, AnAuditOfAllIdsDoesNotStarveTheFilter) {
   const auto ids = static_cast<int64_t>(plan.ids);
   for (int64_t i = 0; i < 3 * ids; ++i) {
     const TimedId id = arriving.Next();
-    const Event event{.id = {id.id, partition->Hash("").seed_check},
+    const Event event{.id = {id.id, partition->Hash("").key_check},
                       .time = absl::FromUnixMillis(id.stream_time_ms)};
     Verdict verdict;
     EXPECT_TRUE(partition->Judge({&event, 1}, {&verdict, 1}).ok());
@@ -246,7 +246,7 @@ TEST(Plan, AStageKeepsItsWindowInThePlannedLimit) {
     for (int64_t i = 0; i < 4 * ids; ++i) {
       const TimedId id = arriving.Next();
       Partition& judging = *all[static_cast<size_t>(i % partitions)];
-      const Event event{.id = {id.id, judging.Hash("").seed_check},
+      const Event event{.id = {id.id, judging.Hash("").key_check},
                         .time = absl::FromUnixMillis(id.stream_time_ms)};
       Verdict verdict;
       EXPECT_TRUE(judging.Judge({&event, 1}, {&verdict, 1}).ok());

@@ -27,6 +27,7 @@
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
 #include "src/reference/any_engine.h"
+#include "src/stage/partition_key.h"
 #include "src/stage/snapshot_format.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
@@ -281,7 +282,7 @@ TEST_F(SnapshotTest, AnEmptyPartition) {
   EXPECT_EQ(*again->partition->Judge("b", absl::InfinitePast()), Verdict::kUnique);
 }
 
-TEST_F(SnapshotTest, TheSeedAndThePointComeBack) {
+TEST_F(SnapshotTest, TheKeyAndThePointComeBack) {
   SaveSmall();
   options_.hash_seed = 8;
   const auto other = NewStage(options_);
@@ -294,7 +295,46 @@ TEST_F(SnapshotTest, TheSeedAndThePointComeBack) {
   EXPECT_EQ(restored->point.record_before, 0xfedcba9876543210);
 }
 
-// A restored partition keeps its seed, so all copies would pass it, in silence.
+// The key that follows from what the file of a partition says, if the reader has the given secret.
+HashKey KeyInFile(const std::string& path, HashKey secret) {
+  absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  const absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
+  EXPECT_TRUE(header.ok()) << header.status();
+  return PartitionKeyOf(secret, header->salt).key;
+}
+
+TEST_F(SnapshotTest, WithoutItsSecretItIsNotRestoredAndDoesNotTellTheKey) {
+  const HashKey secret = {.low = 0x0123456789abcdef, .high = 42};
+  for (const HashKey& own : {HashKey(), secret}) {
+    options_.snapshot_secret = own;
+    options_.hash_seed = std::nullopt;
+    const auto stage = NewStage(options_);
+    const auto partition = *stage->Open("p");
+    EXPECT_EQ(*partition->Judge("id7", absl::InfinitePast()), Verdict::kUnique);
+    ASSERT_TRUE(partition->Save(path_, kOrigin, {}).ok());
+    const IdHash hash = partition->Hash("id7");
+    EXPECT_EQ(HashId("id7", KeyInFile(path_, own)), hash);
+    EXPECT_EQ(HashId("id7", KeyInFile(path_, {})) == hash, own.high == 0);
+
+    for (const HashKey& other : {HashKey(), secret, HashKey{.low = secret.low, .high = 43}}) {
+      options_.snapshot_secret = other;
+      const auto reader = NewStage(options_);
+      const auto restored = reader->Restore("p", path_, kOrigin);
+      if (other.low != own.low || other.high != own.high) {
+        EXPECT_EQ(restored.status().code(), absl::StatusCode::kFailedPrecondition);
+        continue;
+      }
+      ASSERT_TRUE(restored.ok()) << restored.status();
+      EXPECT_EQ(*restored->partition->Judge("id7", absl::InfinitePast()), Verdict::kDuplicate);
+    }
+    const auto report = InspectSnapshot(path_);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->partition.filter.ids, 1);
+  }
+}
+
+// A restored partition keeps its key, so all copies would pass it, in silence.
 TEST_F(SnapshotTest, HashesOfAnotherPartitionAreRefused) {
   constexpr absl::StatusCode kRefused = absl::StatusCode::kInvalidArgument;
   SaveSmall();
@@ -478,7 +518,7 @@ TEST_F(SnapshotTest, AHorizonMayEndWithinANanosecond) {
 TEST_F(SnapshotTest, OfAnotherVersion) {
   SaveSmall();
   const std::vector<std::string> pieces = PiecesOf(Contents(path_));
-  for (const char version : {'\1', '\2', '\3', '\4', '\5', '\7'}) {
+  for (const char version : {'\1', '\2', '\3', '\4', '\5', '\6', '\10'}) {
     std::vector<std::string> other = pieces;
     other[0][8] = version;
     Put(path_, Sealed(other));
@@ -766,7 +806,7 @@ TEST_P(SnapshotInspectTest, DescribesIt) {
   SaveSmall();
   const absl::StatusOr<SnapshotReport> report = InspectSnapshot(path_);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->format_version, 6);
+  EXPECT_EQ(report->format_version, 7);
   EXPECT_EQ(report->file_bytes, static_cast<int64_t>(std::filesystem::file_size(path_)));
   EXPECT_EQ(report->origin.topic, "orders");
   EXPECT_EQ(report->point.offset, 400);

@@ -461,5 +461,16 @@ TEST(HashSeedTest, IsRandomUnlessSet) {
   EXPECT_NE(hash(std::nullopt).a, hash(std::nullopt).a);
 }
 
+TEST(HashSeedTest, EachPartitionHasAKeyOfItsOwn) {
+  const auto stage = *DedupStage::Create({}, ExactFilter::Factory());
+  const auto one = *stage->Open("p");
+  const auto other = *stage->Open("p");
+  EXPECT_NE(one->Hash("id").a, other->Hash("id").a);
+  EXPECT_NE(one->Hash("id").b, other->Hash("id").b);
+  const Event event = {.id = one->Hash("id"), .time = absl::UnixEpoch()};
+  Verdict verdict;
+  EXPECT_EQ(other->Judge({&event, 1}, {&verdict, 1}).code(), absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace lethe

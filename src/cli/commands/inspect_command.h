@@ -18,7 +18,7 @@ struct InspectCommandOptions {
 };
 
 // Reads and checks the whole snapshot and writes to `out` where it comes from, its figures, and the ages and
-// fills of its generations; as JSON, one object in one line. The hash's seed, a secret, is not shown. Needs
+// fills of its generations; as JSON, one object in one line. The salt of the hash's key is not shown. Needs
 // as much memory as the filter had. The error is InspectSnapshot's.
 absl::Status RunInspect(const InspectCommandOptions& options, std::ostream& out);
 

@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "connectors/kafka/client/fixed_properties.h"
-#include "lethe/event.h"
 #include "src/cli/terminal/json_text.h"
+#include "src/text/fixed_hash.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -151,7 +151,7 @@ std::string FingerprintOf(const Draft& draft, absl::string_view topics) {
   for (const auto& [name, value] : properties) {
     absl::StrAppend(&effective, name, "=", kafka::IsSecret(name) ? "" : value, "\n");
   }
-  return absl::StrCat(absl::Hex(HashId(effective, 0).a, absl::kZeroPad16));
+  return absl::StrCat(absl::Hex(FixedHash(effective).a, absl::kZeroPad16));
 }
 
 }  // namespace lethe

@@ -1,6 +1,8 @@
 // Every key of the configuration of `lethe run`: its type, its meaning, and where it is stored.
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -54,6 +56,21 @@ absl::Status StoreSnapshotPlace(absl::string_view text, SnapshotOptions& target)
     return BadValue(text, "expected folder:PATH, such as folder:/var/lib/lethe, or topic:NAME, or off");
   }
   target.folder = std::string(place);
+  return absl::OkStatus();
+}
+
+// The text, which is a secret, is not shown.
+absl::Status StoreSnapshotSecret(absl::string_view text, StageOptions& stage) {
+  constexpr size_t kDigits = 32;
+  HashKey& secret = stage.snapshot_secret;
+  secret = {};
+  if (text.empty()) return absl::OkStatus();
+  if (text.size() != kDigits || !absl::c_all_of(text, absl::ascii_isxdigit) ||
+      !absl::SimpleHexAtoi(text.substr(0, kDigits / 2), &secret.low) ||
+      !absl::SimpleHexAtoi(text.substr(kDigits / 2), &secret.high) || (secret.low | secret.high) == 0) {
+    return absl::InvalidArgumentError(
+        "expected 32 hexadecimal digits, as `openssl rand -hex 16` prints them, not all of them 0");
+  }
   return absl::OkStatus();
 }
 
@@ -186,6 +203,10 @@ constexpr Setting<RunConfig> kSettings[] = {
      By<StoreSnapshotPlace, Process<&ProcessOptions::snapshots>>},
     {"snapshots.every", "DURATION", "5m", false, "How often each partition's filter is saved", "5m",
      Value<Process<&ProcessOptions::snapshots, &SnapshotOptions::every>>, "1s or more"},
+    {"snapshots.secret", "TEXT", "", false,
+     "32 hexadecimal digits without which snapshots do not tell the key of the ids' hash, from a file or the "
+     "environment; the same for all instances",
+     "${file:/etc/lethe/snapshots-secret}", By<StoreSnapshotSecret, Daemon<&DaemonOptions::stage>>},
     RegistrySetting<RunConfig>("schema_registry.url"),
     RegistrySetting<RunConfig>("schema_registry.user"),
     RegistrySetting<RunConfig>("schema_registry.password"),

@@ -63,7 +63,7 @@ absl::Status AddProperty(absl::string_view given, GivenProperties& properties) {
 }
 
 bool IsSecretKey(absl::string_view key) {
-  return key == "schema_registry.password" || key == "schema_registry.token";
+  return key == "schema_registry.password" || key == "schema_registry.token" || key == "snapshots.secret";
 }
 
 absl::StatusOr<std::string> FlagValue(absl::string_view key, const std::string& text) {

@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "lethe/event.h"
 #include "src/pipeline/clock/clock.h"
+#include "src/text/fixed_hash.h"
 
 namespace lethe {
 namespace {
@@ -59,8 +59,8 @@ absl::Status InstanceLock::Take(const ProcessOptions& process) {
   // Longer names are replaced by their hash.
   const std::string fitted = name.size() < sizeof(address.sun_path) - 1
                                  ? name
-                                 : absl::StrCat("lethe/", absl::Hex(HashId(name, 0).a, absl::kZeroPad16),
-                                                absl::Hex(HashId(name, 0).b, absl::kZeroPad16));
+                                 : absl::StrCat("lethe/", absl::Hex(FixedHash(name).a, absl::kZeroPad16),
+                                                absl::Hex(FixedHash(name).b, absl::kZeroPad16));
   std::memcpy(address.sun_path + 1, fitted.data(), fitted.size());
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + fitted.size());
   socket_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

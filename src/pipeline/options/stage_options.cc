@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "lethe/event.h"
 #include "src/engines/memory_parts.h"
+#include "src/text/fixed_hash.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -83,7 +83,7 @@ std::string LostRepartitionTopic(const DaemonOptions& half) {
 }
 
 uint64_t TotalsFingerprint(const CounterOptions& counter) {
-  return HashId(counter.output, HashId(counter.name, 0).a).a;
+  return FixedHash(counter.output, FixedHash(counter.name).a).a;
 }
 
 std::string OtherId(const DaemonOptions& options) {

@@ -3,7 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "lethe/event.h"
+#include "src/text/fixed_hash.h"
 
 namespace lethe {
 namespace {
@@ -24,7 +24,7 @@ std::optional<int64_t> NumberIn(const HeaderView& header, absl::string_view name
 
 int32_t Route(const RecordFields& fields, const InputRecord& record, int32_t partitions) {
   const auto hashed = [&](absl::string_view bytes) {
-    return static_cast<int32_t>(HashId(bytes, 0).a % static_cast<uint64_t>(partitions));
+    return static_cast<int32_t>(FixedHash(bytes).a % static_cast<uint64_t>(partitions));
   };
   if (fields.id_state == RecordFields::State::kPresent) return hashed(fields.id);
   return record.key ? hashed(*record.key) : record.partition % partitions;

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "lethe/event.h"
+#include "src/text/fixed_hash.h"
 
 namespace lethe {
 
@@ -23,7 +23,7 @@ class FrameWatch {
   // `key` without its frame; `schema` above 0.
   void See(absl::string_view key, int32_t schema) {
     if (places_.empty()) places_.resize(kPlaces);
-    const uint64_t hash = HashId(key, 0).a;
+    const uint64_t hash = FixedHash(key).a;
     Place& place = places_[hash % kPlaces];
     if (place.key == hash && place.schema != 0 && place.schema != schema) {
       found_ = {found_.differing + 1, schema, place.schema};

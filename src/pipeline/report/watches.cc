@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/text/fixed_hash.h"
+
 namespace lethe {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr absl::Duration kThrottleNewsEvery = absl::Minutes(10);
 
 uint64_t HashOf(std::optional<absl::string_view> key) {
   // The lowest bit tells an empty key from a null one.
-  return key ? HashId(*key, 0).a | 1 : 0;
+  return key ? FixedHash(*key).a | 1 : 0;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "lethe/event.h"
+#include "src/text/fixed_hash.h"
 
 namespace lethe {
 namespace {
@@ -30,7 +30,7 @@ class SnapshotFolder final : public SnapshotStore {
       : folder_(options.process.snapshots.folder),
         topic_(options.input),
         id_fingerprint_(options.record.id.Fingerprint()),
-        group_(absl::StrCat(absl::Hex(HashId(absl::StrCat(options.process.group, "/", options.input), 0).a,
+        group_(absl::StrCat(absl::Hex(FixedHash(absl::StrCat(options.process.group, "/", options.input)).a,
                                       absl::kZeroPad16))) {}
 
   absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override {
@@ -116,7 +116,7 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOp
   std::error_code error;
   const std::filesystem::path path(folder);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  // Snapshots hold the secret seed of the ids' hash.
+  // The key of the ids' hash follows from a snapshot.
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the folder for snapshots, ", folder, ", cannot be made: ", std::generic_category().message(errno),

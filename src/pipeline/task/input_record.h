@@ -10,9 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "lethe/event.h"
 #include "src/pipeline/options/topic_partition.h"
 #include "src/record/record.h"
+#include "src/text/fixed_hash.h"
 
 namespace lethe {
 
@@ -81,8 +81,8 @@ struct InputRecord {
   absl::string_view payload() const { return value.value_or(""); }
   // Of key and value: recognizes the record.
   uint64_t Hash() const {
-    const uint64_t key_hash = key ? HashId(*key, 1).a : 0;
-    return value ? HashId(*value, key_hash).a : ~key_hash;
+    const uint64_t key_hash = key ? FixedHash(*key, 1).a : 0;
+    return value ? FixedHash(*value, key_hash).a : ~key_hash;
   }
 };
 
