@@ -97,7 +97,9 @@ INSTANTIATE_TEST_SUITE_P(Leaders, LostLeaderTest, testing::Values(Fault::kFrozen
 
 TEST_P(LostLeaderTest, Rule29NoQuestionOutlivesItsDeadline) {
   const auto client = KafkaClient::Connect(Bootstrap()).value();
-  const auto [topic, leader] = TopicWithLeader(*client, 5);
+  const auto led = TopicWithLeader(*client, 5);
+  const std::string& topic = led.first;
+  KafkaBroker* const leader = led.second;
   DaemonOptions options;
   // A client that knows no other broker asks one that hangs until a request has taken so long.
   options.process.properties = {{"socket.timeout.ms", "10000"}};
@@ -136,7 +138,7 @@ TEST_P(LostLeaderTest, Rule29NoQuestionOutlivesItsDeadline) {
       {"begin of the log", [&] { return log->FindLogBegins(always); }},
   };
   Lose(*leader);
-  const absl::Cleanup bring_back = [leader = leader] { BringBack(*leader); };
+  const absl::Cleanup bring_back = [leader] { BringBack(*leader); };
   std::vector<std::thread> threads;
   for (const auto& [name, ask] : questions) {
     // These two share a client.
@@ -159,7 +161,9 @@ TEST_P(LostLeaderTest, Rule29NoQuestionOutlivesItsDeadline) {
 // An instance that gets partitions reads their totals first.
 TEST_P(LostLeaderTest, Rule29AnInstanceGoesOnWithTotalsThatHaveAnotherLeader) {
   const auto client = KafkaClient::Connect(Bootstrap()).value();
-  const auto [totals, leader] = TopicWithLeader(*client, 0);
+  const auto led = TopicWithLeader(*client, 0);
+  const std::string& totals = led.first;
+  KafkaBroker* const leader = led.second;
   const std::string input = absl::StrCat(totals, "-input");
   ASSERT_TRUE(client->CreateTopic(input, 1).ok());
   ASSERT_TRUE(client->CreateTopic(absl::StrCat(totals, "-output"), 1).ok());
@@ -167,7 +171,7 @@ TEST_P(LostLeaderTest, Rule29AnInstanceGoesOnWithTotalsThatHaveAnotherLeader) {
   event.key = "k";
   event.value = R"({"id":"a"})";
   ASSERT_TRUE(client->Produce(input, std::vector<Record>{event}).ok());
-  const auto start = [&, &totals = totals](const std::string& instance) {
+  const auto start = [&](const std::string& instance) {
     const int port = FreePort();
     ProcessOptions options;
     options.args = {LETHE_PROGRAM, "run",
@@ -190,7 +194,7 @@ TEST_P(LostLeaderTest, Rule29AnInstanceGoesOnWithTotalsThatHaveAnotherLeader) {
   const auto second = start("second");
   ASSERT_TRUE(second->AwaitReady());
   Lose(*leader);
-  const absl::Cleanup bring_back = [leader = leader] { BringBack(*leader); };
+  const absl::Cleanup bring_back = [leader] { BringBack(*leader); };
   // The other gets its partition, or keeps it.
   ASSERT_EQ(first->process().Terminate(absl::Seconds(20)).value(), 0) << first->Log();
   EXPECT_TRUE(second->Await([&] {

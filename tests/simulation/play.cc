@@ -149,6 +149,8 @@ class Game {
   std::vector<std::unique_ptr<TopicInPlay>> topics_;
   std::array<Instance, kMostInstances> instances_;
   Figures figures_;
+  // Another program commits, too: whether an answer that was lost meant yes, nobody can tell then.
+  bool others_commit_ = false;
   int started_ = 0;                            // processes
   std::string last_error_;                     // with which a process has ended
   bool lacks_memory_ = schedule_.filters > 0;  // processes that are started now
@@ -192,7 +194,7 @@ void Game::Ended(size_t i, const Process* process) {
   world_.Say("instance ", i, " has ended", fatal.ok() ? "" : ": ", std::string(fatal.message()));
   last_error_ = std::string(fatal.message());
   const DaemonReport report = process->Report();
-  figures_.Look(report);
+  if (!others_commit_) figures_.Look(report);
   figures_.Add(report);
   instance.process.reset();
   // As its supervisor does.
@@ -333,6 +335,7 @@ void Game::BeginOfTopic(const Fault& fault, TopicInPlay& topic) {
     case kRecreate:
       return topic.Recreate(fault.lasts, fault.number > 1);
     case kForeignCommit:
+      others_commit_ = true;
       return topic.CommitForeign(4 * fault.number + fault.target);
     case kDeleteMore:
       return topic.DeleteMore(fault.number);
@@ -524,7 +527,9 @@ void Game::LookAtReports() {
     // Nobody knows what one that stands still would say.
     if (world_.now() < each.still_until + kReportsSettle) return;
   }
-  for (const DaemonReport& report : reports) figures_.Look(report);
+  if (!others_commit_) {
+    for (const DaemonReport& report : reports) figures_.Look(report);
+  }
   const bool is_rebuilt = started_ > 1 || group_.generation() > 1;
   for (const auto& topic : topics_) {
     topic->SetRebuilt(is_rebuilt);
@@ -631,6 +636,7 @@ std::unique_ptr<TopicInPlay> Game::SetApart(const TopicInPlay* topic) {
 }
 
 void Game::CommitForeign() {
+  others_commit_ = true;
   TopicInPlay* of = nullptr;
   StandStill([&] {
     for (const auto& topic : topics_) {
@@ -653,6 +659,7 @@ void Game::CommitForeign() {
 }
 
 void Game::SetOffsets() {
+  others_commit_ = true;
   Dice dice(schedule_.seed ^ 0x5e70ff);
   StandStill([&] {
     for (const auto& topic : topics_) {

@@ -611,19 +611,26 @@ void TopicInPlay::JudgeSinceForgotten(const test::Evidence& evidence, test::Judg
 std::set<std::pair<int32_t, std::string>> TopicInPlay::KnownBeforeReset(
     const std::set<int64_t>& sendings) const {
   std::set<std::pair<int32_t, std::string>> known;
-  for (const Record& each : site_.broker.CommittedIn(site_.broker.topic(names_.output))) {
-    test::FaultyEvent event;
+  const Topic& present = site_.broker.topic(names_.output);
+  const auto is_former = [&](const Topic& topic, const Record& each) {
     const auto partition = static_cast<size_t>(each.partition);
-    const bool is_former = partition < output_begin_.size() && each.offset < output_begin_[partition];
-    if (is_former && test::FaultyEvent::Parse(each.value.value_or(""), &event) &&
-        sendings.contains(event.send)) {
-      known.insert({each.partition, event.id});
+    return &topic != &present || (partition < output_begin_.size() && each.offset < output_begin_[partition]);
+  };
+  // Those that have passed to an output that was deleted are known, too.
+  for (const Topic* topic : site_.broker.AllOf(names_.output)) {
+    for (const Record& each : site_.broker.CommittedIn(*topic)) {
+      test::FaultyEvent event;
+      if (is_former(*topic, each) && test::FaultyEvent::Parse(each.value.value_or(""), &event) &&
+          sendings.contains(event.send)) {
+        known.insert({each.partition, event.id});
+      }
     }
   }
   return known;
 }
 
-void TopicInPlay::EraseKnown(std::set<std::pair<int32_t, std::string>> known, test::Evidence& evidence) {
+void TopicInPlay::EraseKnown(const std::set<std::pair<int32_t, std::string>>& known,
+                             test::Evidence& evidence) const {
   const auto id_of = [](const Record& each) {
     test::FaultyEvent event;
     test::FaultyEvent::Parse(each.value.value_or(""), &event);
@@ -633,12 +640,30 @@ void TopicInPlay::EraseKnown(std::set<std::pair<int32_t, std::string>> known, te
     return std::any_of(each.headers.begin(), each.headers.end(),
                        [](const auto& header) { return header.first == "lethe.verdict"; });
   };
+  // An id that has passed since was not known, or is forgotten by then: where time goes by.
+  const bool forgets = site_.schedule.horizon < absl::Hours(24);
+  std::map<std::pair<int32_t, std::string>, std::set<int64_t>> passed;  // the sendings
   for (const Record& each : evidence.output) {
-    if (!is_tagged(each)) known.erase(id_of(each));
+    test::FaultyEvent event;
+    if (!is_tagged(each) && test::FaultyEvent::Parse(each.value.value_or(""), &event)) {
+      passed[{each.partition, event.id}].insert(event.send);
+    }
   }
-  const auto is_known = [&](const Record& each) { return known.contains(id_of(each)); };
-  std::erase_if(evidence.input, is_known);
-  std::erase_if(evidence.output, is_known);
+  std::set<std::pair<int32_t, std::string>> met;  // of those that passed, by a record that did
+  std::erase_if(evidence.input, [&](const Record& each) {
+    const auto id = id_of(each);
+    const auto since = passed.find(id);
+    if (!known.contains(id) || met.contains(id)) return false;
+    if (since == passed.end()) return true;
+    test::FaultyEvent event;
+    const bool passes = !forgets || (test::FaultyEvent::Parse(each.value.value_or(""), &event) &&
+                                     since->second.contains(event.send));
+    if (passes) met.insert(id);
+    return !passes;
+  });
+  std::erase_if(evidence.output, [&](const Record& each) {
+    return known.contains(id_of(each)) && !passed.contains(id_of(each));
+  });
 }
 
 test::Judgement TopicInPlay::Judge() const {

@@ -141,8 +141,8 @@ class TopicInPlay {
   // By partition, the ids that these sendings, which are all from before the group's present offsets, have
   // passed before a reset: a kept filter or a snapshot may know them.
   std::set<std::pair<int32_t, std::string>> KnownBeforeReset(const std::set<int64_t>& sendings) const;
-  // Erases the events with these ids, of which none has passed since.
-  static void EraseKnown(std::set<std::pair<int32_t, std::string>> known, test::Evidence& evidence);
+  // Erases the events with these ids that came before one of them has passed since.
+  void EraseKnown(const std::set<std::pair<int32_t, std::string>>& known, test::Evidence& evidence) const;
 
   const Site site_;
   const bool stops_;
