@@ -650,19 +650,24 @@ void TopicInPlay::EraseKnown(const std::set<std::pair<int32_t, std::string>>& kn
     }
   }
   std::set<std::pair<int32_t, std::string>> met;  // of those that passed, by a record that did
+  std::set<int64_t> erased;
   std::erase_if(evidence.input, [&](const Record& each) {
     const auto id = id_of(each);
     const auto since = passed.find(id);
     if (!known.contains(id) || met.contains(id)) return false;
-    if (since == passed.end()) return true;
     test::FaultyEvent event;
-    const bool passes = !forgets || (test::FaultyEvent::Parse(each.value.value_or(""), &event) &&
-                                     since->second.contains(event.send));
-    if (passes) met.insert(id);
-    return !passes;
+    test::FaultyEvent::Parse(each.value.value_or(""), &event);
+    if (since != passed.end() && (!forgets || since->second.contains(event.send))) {
+      met.insert(id);
+      return false;
+    }
+    erased.insert(event.send);
+    return true;
   });
   std::erase_if(evidence.output, [&](const Record& each) {
-    return known.contains(id_of(each)) && !passed.contains(id_of(each));
+    test::FaultyEvent event;
+    return known.contains(id_of(each)) && is_tagged(each) &&
+           test::FaultyEvent::Parse(each.value.value_or(""), &event) && erased.contains(event.send);
   });
 }
 
