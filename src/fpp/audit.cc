@@ -5,7 +5,6 @@
 #include <new>
 
 #include "src/fpp/confidence.h"
-#include "src/text/sip_hash.h"
 
 namespace lethe {
 namespace {
@@ -24,7 +23,7 @@ uint32_t Threshold(double share) {
 
 uint64_t HashPayload(absl::string_view payload, HashKey key) {
   if (payload.data() == nullptr) return 0;
-  const uint64_t hash = SipHash<1, 3>::Of64(payload, key) & kPayloadBits;
+  const uint64_t hash = HashId(payload, key).a & kPayloadBits;
   return hash == 0 ? 1 : hash;
 }
 

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "src/text/sip_hash.h"
 
 namespace lethe {
 
@@ -23,7 +22,7 @@ PartitionKey PartitionKeyOf(HashKey secret, HashSalt salt) {
   const auto output = [&](uint64_t number) {
     const std::array<uint64_t, 3> input = {salt.low, salt.high, number};
     const absl::string_view bytes(reinterpret_cast<const char*>(input.data()), sizeof(input));
-    return SipHash<2, 4>::Of(bytes, secret);
+    return HashId(bytes, secret);
   };
   const IdHash key = output(0);
   return {.salt = salt, .key = {.low = key.a, .high = key.b}, .check = output(1).a};

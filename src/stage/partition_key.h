@@ -18,8 +18,8 @@ struct HashSalt {
 // From the system.
 absl::StatusOr<HashSalt> NewHashSalt();
 
-// The key, and by what a snapshot's reader sees that it has the same secret, are two outputs of SipHash-2-4
-// of 128 bits under the secret. So without the secret the salt and the check say nothing of the key; with the
+// The key, and by what a snapshot's reader sees that it has the same secret, are two outputs of HashId()
+// under the secret. So without the secret the salt and the check say nothing of the key; with the
 // empty secret, which everybody knows, the salt is as good as the key.
 struct PartitionKey {
   HashSalt salt;

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "src/text/sip_hash.h"
+#include "lethe/event.h"
 
 namespace lethe {
 namespace {
@@ -20,7 +20,7 @@ HashKey NewKey() {
 
 size_t SecretHash::operator()(absl::string_view text) const noexcept {
   static const HashKey key = NewKey();
-  return SipHash<1, 3>::Of64(text, key);
+  return HashId(text, key).a;
 }
 
 }  // namespace lethe

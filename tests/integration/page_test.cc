@@ -566,7 +566,7 @@ TEST_F(PageTest, FiguresSayWhatIsKnown) {
   EXPECT_EQ(run("windowText(" + cut + ", 86400)"), "2 h of 24 h");
   EXPECT_EQ(run("windowText({filter: {window_seconds: null, fpp_target: 1e-9}}, 86400)"), "24 h");
   EXPECT_EQ(run("[0, 1e-30, 1e-3, 1, 50].map(barLength).map(x => +x.toFixed(3))"),
-            json::array({0, 0, 0.5, 1, 1}));
+            json::array({0, 0, 0.001, 1, 1}));
   const auto fact = [&](int fresh) {
     return run(absl::StrCat("auditFact({false_drops: 0, fresh: ", fresh,
                             ", fpp_high: 1e-4, payload_mismatches: 0})"))
