@@ -11,7 +11,9 @@ namespace {
 
 constexpr int64_t kEnough = SharedIdWatch::kEnough;
 
-IdHash Id(uint64_t number) { return HashId({reinterpret_cast<const char*>(&number), sizeof number}, HashKey{7, 7}); }
+IdHash Id(uint64_t number) {
+  return HashId({reinterpret_cast<const char*>(&number), sizeof number}, HashKey{7, 7});
+}
 
 TEST(SharedIdWatchTest, AConstantIdIsFoundAfterAHundredEventsThatDiffer) {
   SharedIdWatch watch;
