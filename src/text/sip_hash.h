@@ -15,9 +15,9 @@ namespace lethe {
 
 static_assert(std::endian::native == std::endian::little, "words are read as they lie in memory");
 
-// With `kPerWord` rounds for each eight bytes and `kAtEnd` for each half of the output: 2 and 4 is the authors'
-// first choice, 1 and 3 what they propose for tables. No package has the latter with 128 bits, and the packages
-// that would do take half as long again for ids (tests/bench/hash_bench.cc).
+// With `kPerWord` rounds for each eight bytes and `kAtEnd` for each half of the output: 2 and 4 is the
+// authors' first choice, 1 and 3 what they propose for tables. No package has the latter with 128 bits, and
+// the packages that would do take half as long again for ids (tests/bench/hash_bench.cc).
 //
 // Forced inline: it is compiled to be fast for those that hash each id.
 template <int kPerWord, int kAtEnd>
