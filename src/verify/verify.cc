@@ -516,9 +516,10 @@ bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_jud
   bool is_late = false;
   bool is_decided = true;
   if (!is_copy && rules_.topic_scope) {
-    // The one that passed may be dated later, in another partition.
+    // The one that passed may be dated later, in another partition. One that the output rejects was not
+    // passed for that reason.
     const auto later = std::lower_bound(passes_ms_.begin(), passes_ms_.end(), input.time_ms);
-    is_copy = later != passes_ms_.end() && *later - input.time_ms <= window_ms_;
+    is_copy = later != passes_ms_.end() && *later - input.time_ms <= window_ms_ && !IsUndeliverable(input);
     is_late = !is_copy && history.passed_ms;
   }
   if (!is_copy && !is_late) {
