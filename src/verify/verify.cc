@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "lethe/event.h"
 #include "lethe/filter.h"
@@ -515,14 +516,20 @@ bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_jud
   bool is_copy = is_near(history.passed_ms);
   bool is_late = false;
   bool is_decided = true;
-  if (!is_copy && rules_.topic_scope) {
-    // The one that passed may be dated later, in another partition. One that the output rejects was not
-    // passed for that reason.
+  if (rules_.topic_scope && IsUndeliverable(input)) {
+    // Which of two partitions comes first nobody knows. In its own it was rejected if none passed before it.
+    is_copy = absl::c_any_of(order_, [&](const Input* each) {
+      return (each->state & kWritten) != 0 &&
+             (each->partition != input.partition || each->offset < input.offset);
+    });
+  } else if (!is_copy && rules_.topic_scope) {
+    // The one that passed may be dated later, in another partition.
     const auto later = std::lower_bound(passes_ms_.begin(), passes_ms_.end(), input.time_ms);
-    is_copy = later != passes_ms_.end() && *later - input.time_ms <= window_ms_ && !IsUndeliverable(input);
+    is_copy = later != passes_ms_.end() && *later - input.time_ms <= window_ms_;
     is_late = !is_copy && history.passed_ms;
   }
-  if (!is_copy && !is_late) {
+  const bool is_rejected = rules_.topic_scope && !is_copy && IsUndeliverable(input);
+  if (!is_copy && !is_late && !is_rejected) {
     if (is_near(history.seen_ms)) {
       // A restart that read no further back remembers a copy like a first.
       is_late = history.passed_ms || history.begun_ms - window_ms_ < since_ms;
