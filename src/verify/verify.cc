@@ -291,6 +291,7 @@ void Verifier::Match(int32_t partition) {
   for (const int32_t number : same_partition_[static_cast<size_t>(partition)]) {
     Known& known = known_[static_cast<size_t>(number)];
     const bool is_found = first != kNone;
+    if (bounds.is_cut && is_found) known.seen_since_ms = inputs_[first].time_ms;
     known.unseen_before = is_found ? static_cast<int64_t>(inputs_[first].offset) : INT64_MAX;
     if (!bounds.is_cut) {
       known.unseen_before =
@@ -490,7 +491,10 @@ void Verifier::JudgeById(const Run& group) {
       report_.passed += is_judged ? 1 : 0;
       if (basis_ms && time_ms - *basis_ms <= horizon_ms) {
         // Before its clock moves, a record of an unknown past may be older than it says.
-        const bool is_dated = *basis_ms > known_[input->partition].since_ms;
+        // Where the output begins, a record may be taken for an equal one of before.
+        const Known& known = known_[input->partition];
+        const bool is_dated = *basis_ms > known.since_ms && (known.seen_since_ms == INT64_MIN ||
+                                                             *basis_ms > known.seen_since_ms + window_ms_);
         if (is_dated) input->Set(kRepeated);
         if (!is_dated && is_judged) report_.Add(VerifyKind::kUndecided, PlaceOf(*input));
       }

@@ -204,6 +204,7 @@ class Verifier {
     // Whether these were written is out of sight.
     int64_t unseen_before = 0;  // an offset
     int64_t unseen_until_ms = INT64_MIN;
+    int64_t seen_since_ms = INT64_MIN;  // of the first one that was, if the output is cut
   };
   // Of an id, up to the record that is judged.
   struct History {
