@@ -59,8 +59,8 @@ struct StageOptions {
   std::optional<uint64_t> hash_seed = std::nullopt;
 
   // 128 random bits, without which a snapshot does not tell the key of the ids' hash. Needed where others may
-  // read snapshots; a snapshot is restored with the same secret only. Without one, whoever reads a snapshot
-  // knows the key.
+  // read snapshots; a snapshot is restored with the same secret only. Without one, everybody who can read a
+  // snapshot knows the key.
   HashKey snapshot_secret = {};
 };
 

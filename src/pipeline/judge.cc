@@ -78,29 +78,33 @@ void Judge::JudgeEvents(Task& task, LaneFlow& flow) {
 
 void Judge::WatchDuplicate(Task& task, const LaneFlow& flow, IdHash id, JudgedRecord& record) {
   const InputRecord& input = *record.input;
-  if (!task.shared_ids().Add(id, input.Hash(), input.offset)) return;
+  const auto pair = task.shared_ids().Add(id, input.Hash(), input.offset);
+  if (!pair) return;
+  const absl::Time now = clock_.Steady();
+  task.SetSharedId(*pair, now);
   task.Count(&RecordCounts::suspicious);
   const DaemonOptions& options = flow.flow.options;
   const Action action = options.policies.on_suspicious_id;
-  const auto& pair = *task.shared_ids().found();
-  const std::string why = absl::StrCat(
-      "at least ", SharedIdWatch::kEnough, " records of one id differ, such as those at offsets ",
-      pair.first_offset, " and ", pair.second_offset, ": ", options.record.id.ToString(),
-      " seems to be a constant or a default in them; correct id, or their producer");
+  const auto why = [&] {
+    return absl::StrCat("at least ", SharedIdWatch::kEnough,
+                        " records of one id differ, such as those at offsets ", pair->first_offset, " and ",
+                        pair->second_offset, ": ", options.record.id.ToString(),
+                        " seems to be a constant or a default in them; correct id, or their producer");
+  };
   if (action == Action::kFail) {
     // The rest of the batch is judged as before.
     task.StopBeforeNext(
-        absl::StrCat(task.Name(), ": ", why,
+        absl::StrCat(task.Name(), ": ", why(),
                      ". on_suspicious_id is fail: the partition is committed up to there, and stands still"));
     return;
   }
   record.has_suspicious_id = true;
-  if (const auto like_it = suspicious_.Next(clock_.Steady())) {
-    spdlog::warn("{} offset {}: {} as a copy, but {}{}", task.Name(), input.offset,
-                 action == Action::kPass     ? "passed, which would be dropped"
+  if (const auto like_it = suspicious_.Next(now)) {
+    spdlog::warn("{} offset {}: {}: {}{}", task.Name(), input.offset,
+                 action == Action::kPass     ? "passed, though its id has passed before"
                  : action == Action::kDivert ? "diverted"
-                                             : "not passed",
-                 why, *like_it);
+                                             : "taken for a copy",
+                 why(), *like_it);
   }
 }
 

@@ -512,7 +512,7 @@ void Game::LookAtReports() {
   for (const auto& topic : topics_) topic->SeeReports({});
   if (!IsDone()) return;
   RunFor(kReportsSettle);
-  // Who got no answer to a commit learns late that it was made.
+  // A process that got no answer to a commit counts it later.
   const auto is_in_doubt = [](const Instance& each) {
     return each.process != nullptr && each.process->HasPending();
   };

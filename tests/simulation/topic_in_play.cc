@@ -494,7 +494,7 @@ void TopicInPlay::AddUnreadable(const Group& group, const std::string& topic, Co
   int64_t least = 0, most = 0;
   for (int32_t id = 0; const auto& log : site_.broker.topic(topic).logs) {
     const int64_t end = group.CommittedNow(topic, id++).offset;
-    // Beside a batch that cannot be read nobody can tell where it ends and what is no record.
+    // Where a batch that cannot be read ends is not known, nor what is no record.
     int64_t beside = 0;
     bool is_in_batch = false;
     for (int64_t at = 0; at < end; ++at) {

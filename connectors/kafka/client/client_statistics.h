@@ -25,7 +25,7 @@ ClientReport ParseClientStatistics(absl::string_view json);
 class ClientStatistics {
  public:
   // A default that the user may change.
-  static Property Interval() { return {"statistics.interval.ms", "30000"}; }
+  static Property Interval() { return {"statistics.interval.ms", "10000"}; }
 
   // For librdkafka's stats_cb: takes over the text; 1 tells librdkafka so.
   int Take(char* json);

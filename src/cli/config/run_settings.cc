@@ -127,7 +127,7 @@ constexpr Setting<RunConfig> kSettings[] = {
      "Whether a copy counts as the first: a record is unique if its id did not come for a horizon, not even "
      "as a copy",
      "true", Choice<Daemon<&DaemonOptions::stage, &StageOptions::renew>, true, false>},
-    {"max_future", "DURATION", "1h, or a sixteenth of a shorter horizon than 16h", false,
+    {"max_future", "DURATION", "1h; a sixteenth of a horizon below 16h", false,
      "Limit of timestamps ahead of this machine's clock; later ones count as no timestamp", "10m",
      Value<Daemon<&DaemonOptions::max_future>>, "1s to 36525d"},
     {"fpp", "NUMBER", "1e-6", false, "Share of unique events that may be taken for duplicates", "1e-6",

@@ -192,7 +192,7 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   partition.short_history = task.short_history();
   const absl::Duration held_for = open_transactions_.HeldFor(task.id(), state_.clock.Steady());
   if (held_for > StallPatience()) partition.open_transaction_since = state_.clock.Wall() - held_for;
-  partition.shared_id = task.shared_ids().found();
+  partition.shared_id = task.SharedId(state_.clock.Steady());
   partition.keys_moved = task.keys_moved();
   if (task.points()) partition.restore.restart = task.points()->oldest().offset;
   partition.filter = task.status();

@@ -34,7 +34,7 @@ std::optional<std::string> SharedIdRemark(const PartitionReport& partition) {
   return absl::StrCat(partition.Name(), ": many records that differ share one id, such as those at offsets ",
                       partition.shared_id->first_offset, " and ", partition.shared_id->second_offset, ": ",
                       FormatCount(partition.counts.suspicious),
-                      " were judged as copies, by on_suspicious_id; correct id, or their producer");
+                      " so far (on_suspicious_id). Correct id, or their producer");
 }
 
 std::string ThrottleRemark(absl::string_view client, double share) {

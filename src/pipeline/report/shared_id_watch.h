@@ -30,12 +30,9 @@ class SharedIdWatch {
     int64_t second_offset = 0;
   };
 
-  // For each duplicate, with a hash of its key and value. True if its id is shared, and it differs from the
-  // one before. A record that is judged again, after an abort, changes nothing.
-  bool Add(IdHash id, uint64_t content, int64_t offset);
-
-  // Of the first id that was found to be shared.
-  const std::optional<Pair>& found() const { return found_; }
+  // For each duplicate, with a hash of its key and value. If its id is shared, and it differs from the one
+  // before: that one and this. A record that is judged again, after an abort, changes nothing.
+  std::optional<Pair> Add(IdHash id, uint64_t content, int64_t offset);
 
  private:
   static constexpr size_t kSets = 16;
@@ -47,11 +44,11 @@ class SharedIdWatch {
     int64_t count = 0;     // at most so many duplicates
     int64_t own = 0;       // since it has the place
     int64_t differing = 0;
-    int64_t offset = -1;  // of the last
+    int64_t offset = -1;   // of the last
+    bool differs = false;  // the last, from the one before it
   };
 
   std::vector<Place> places_;
-  std::optional<Pair> found_;
 };
 
 }  // namespace lethe

@@ -252,7 +252,13 @@ class Task {
   void LeaveNamed();
 
   SharedIdWatch& shared_ids() { return shared_ids_; }
-  const SharedIdWatch& shared_ids() const { return shared_ids_; }
+  // Times are Clock::Steady().
+  void SetSharedId(const SharedIdWatch::Pair& pair, absl::Time now) { shared_id_ = {pair, now}; }
+  // The last two, if they came within a quarter of an hour, as the alert's do.
+  std::optional<SharedIdWatch::Pair> SharedId(absl::Time now) const {
+    const bool is_recent = now - shared_id_.second <= absl::Minutes(15);
+    return is_recent ? std::optional(shared_id_.first) : std::nullopt;
+  }
   SchemaWait& schema_wait() { return schema_wait_; }  // of the record at `next`
   const SchemaWait& schema_wait() const { return schema_wait_; }
   Pace& pace() { return pace_; }
@@ -333,6 +339,7 @@ class Task {
   std::string unreadable_why_;
 
   SharedIdWatch shared_ids_;
+  std::pair<SharedIdWatch::Pair, absl::Time> shared_id_ = {{}, absl::InfinitePast()};
   SchemaWait schema_wait_;
   Pace pace_;
   bool warned_of_memory_ = false;
