@@ -174,16 +174,13 @@ TEST_P(LostLeaderTest, Rule29AnInstanceGoesOnWithTotalsThatHaveAnotherLeader) {
   const auto start = [&](const std::string& instance) {
     const int port = FreePort();
     ProcessOptions options;
-    options.args = {LETHE_PROGRAM, "run",
-                    "--brokers",   Bootstrap(),
-                    "--input",     input,
-                    "--output",    absl::StrCat(totals, "-output"),
-                    "--group",     absl::StrCat(totals, "-group"),
-                    "--id",        "json:/id",
-                    "--memory",    "64MiB",
-                    "--instance",  instance,
-                    "--http",      absl::StrCat("127.0.0.1:", port),
-                    "--counter",   absl::StrCat("name=c,mode=total,key=key,output=", totals)};
+    options.args = {LETHE_PROGRAM, "run", "--brokers", Bootstrap(), "--input", input, "--output",
+                    absl::StrCat(totals, "-output"), "--group", absl::StrCat(totals, "-group"), "--id",
+                    "json:/id", "--memory", "64MiB", "--instance", instance, "--http",
+                    absl::StrCat("127.0.0.1:", port),
+                    // The leader may coordinate the group, too.
+                    "--kafka", "session.timeout.ms=6000", "--counter",
+                    absl::StrCat("name=c,mode=total,key=key,output=", totals)};
     auto process = Process::Start(options);
     EXPECT_TRUE(process.ok()) << process.status();
     return std::make_unique<Daemon>(*std::move(process), port);
