@@ -336,7 +336,7 @@ size_t Verifier::MatchOne(const Output& output, int32_t partition, int64_t next,
       const Run equal = FindRun(output.id, number, content, any_time ? content | kTimeBits : content);
       if (equal.begin == equal.end) continue;
       twin = equal.begin;
-      const size_t chosen = Choose(equal, next);
+      const size_t chosen = Choose(equal, all, next, output.is_tagged());
       if (chosen == kNone) continue;
       const bool is_behind = static_cast<int64_t>(inputs_[chosen].offset) < next;
       if (is_behind && !rules_.topic_scope) {
@@ -369,8 +369,8 @@ size_t Verifier::MatchOne(const Output& output, int32_t partition, int64_t next,
 }
 
 // Of equal records, which are by offset: the first that is not used and may pass, in the order of the log
-// where there is one.
-size_t Verifier::Choose(const Run& equal, int64_t next) {
+// where there is one. `all`: the records of their id.
+size_t Verifier::Choose(const Run& equal, const Run& all, int64_t next, bool is_tagged) {
   const auto at = [&](size_t i) { return inputs_.begin() + static_cast<std::ptrdiff_t>(i); };
   const auto index = [&](auto place) { return static_cast<size_t>(place - inputs_.begin()); };
   const bool is_long = equal.end - equal.begin > kLongRun;
@@ -382,16 +382,34 @@ size_t Verifier::Choose(const Run& equal, int64_t next) {
   size_t chosen = index(std::partition_point(at(unused), at(equal.end), [&](const Input& input) {
     return static_cast<int64_t>(input.offset) < next;
   }));
-  size_t last = chosen;
-  while (last > equal.begin && !inputs_[last - 1].is_used()) --last;
-  if (last > equal.begin && (inputs_[equal.begin].state & kWithoutId) == 0) {
-    const int64_t until_ms = inputs_[last - 1].time_ms + absl::ToInt64Milliseconds(rules_.horizon);
-    const size_t may_pass = index(std::partition_point(
-        at(chosen), at(equal.end), [&](const Input& input) { return input.time_ms <= until_ms; }));
-    if (may_pass < equal.end) chosen = may_pass;
+  const bool has_id = (inputs_[equal.begin].state & kWithoutId) == 0;
+  if (has_id && !is_tagged && chosen + 1 < equal.end) {
+    if (const int64_t passed_ms = LastPass(equal, all, chosen); passed_ms != kNoStreamTime) {
+      const int64_t until_ms = passed_ms + absl::ToInt64Milliseconds(rules_.horizon);
+      const size_t may_pass = index(std::partition_point(
+          at(chosen), at(equal.end), [&](const Input& input) { return input.time_ms <= until_ms; }));
+      if (may_pass < equal.end) chosen = may_pass;
+    }
   }
   while (chosen < equal.end && inputs_[chosen].is_used()) ++chosen;
   return chosen < equal.end ? chosen : unused;
+}
+
+// When a record of the id passed that comes before the one at `chosen`; of very many records of an id only
+// those that are equal are looked at.
+int64_t Verifier::LastPass(const Run& equal, const Run& all, size_t chosen) const {
+  int64_t passed_ms = kNoStreamTime;
+  if (all.end - all.begin > kMostSteps) {
+    size_t last = chosen;
+    while (last > equal.begin && !inputs_[last - 1].is_used()) --last;
+    return last > equal.begin ? inputs_[last - 1].time_ms : passed_ms;
+  }
+  for (size_t i = all.begin; i < all.end; ++i) {
+    const Input& input = inputs_[i];
+    if ((input.state & kWritten) != 0 && input.offset < inputs_[chosen].offset)
+      passed_ms = std::max(passed_ms, input.time_ms);
+  }
+  return passed_ms;
 }
 
 void Verifier::MarkDiverted() {

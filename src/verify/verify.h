@@ -220,7 +220,8 @@ class Verifier {
   Run FindRun(uint64_t id, int32_t partition, uint64_t first, uint64_t last) const;
   void Match(int32_t partition);
   size_t MatchOne(const Output& output, int32_t partition, int64_t next, bool is_first, bool is_judged);
-  size_t Choose(const Run& equal, int64_t next);
+  size_t Choose(const Run& equal, const Run& all, int64_t next, bool is_tagged);
+  int64_t LastPass(const Run& equal, const Run& all, size_t chosen) const;
   void MarkDiverted();
   void GuessCommitted();
   bool IsJudged(const Input& input) const;

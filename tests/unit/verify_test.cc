@@ -587,6 +587,26 @@ TEST_F(VerifyTest, TheEdgesOfTheHorizon) {
   }
 }
 
+// An id passes; of two equal records of it the first comes within the horizon, the other after it and passes.
+// What comes between them is copies.
+TEST_F(VerifyTest, OfEqualRecordsTheOneThatMayPassIsTheOneThatDid) {
+  input_.clear();
+  for (int i = 0; i < 1300; ++i) {
+    Rec rec;
+    rec.n = i;
+    const bool is_again = i == 950 || i == 1010;
+    rec.id = i == 400 || is_again ? "x" : absl::StrCat(i > 950 && i < 1010 ? i - 100 : i);
+    rec.value = absl::StrCat("{\"id\":\"", rec.id, "\",\"try\":", is_again ? 2 : 1, "}");
+    rec.time_ms = kStart + (is_again ? 950 : i) * 1000;
+    input_.push_back(rec);
+  }
+  Number(input_);
+  output_ = input_;
+  output_.erase(output_.begin() + 950, output_.begin() + 1010);
+  Number(output_);
+  ExpectRight(Run());
+}
+
 // Ids and payloads that never change, and no time: what is quadratic would take hours.
 TEST_F(VerifyTest, AConstantIsJudgedInTheTimeOfItsSize) {
   rules_.ignores_time = true;
