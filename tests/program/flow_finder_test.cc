@@ -27,13 +27,17 @@ class FlowFinderTest : public testing::Test {
     options.record.id = *IdSpec::Parse("key");
     return options;
   }
+  // In a process that has just been started.
   void Find(std::vector<DaemonOptions> entries) {
+    finder_.reset();
+    flows_ = std::make_unique<Flows>();
+    added_.clear();
     auto list = TopicList::Create(std::move(entries));
     ASSERT_TRUE(list.ok()) << list.status();
-    finder_ = std::make_unique<FlowFinder>(*std::move(list), flows_, MakerOf(topics_),
+    finder_ = std::make_unique<FlowFinder>(*std::move(list), *flows_, MakerOf(topics_),
                                            [this](const DaemonOptions& options, Topics, bool) {
                                              if (!options.half.routing)
-                                               flows_.Add(std::make_unique<Flow>(options, nullptr));
+                                               flows_->Add(std::make_unique<Flow>(options, nullptr));
                                              added_.push_back(options.input);
                                              if (options.start == Start::kLatest)
                                                from_end_.push_back(options.input);
@@ -52,7 +56,7 @@ class FlowFinderTest : public testing::Test {
     return unread;
   }
 
-  Flows flows_;
+  std::unique_ptr<Flows> flows_;
   FakeTopics topics_ = {.by_name = {{"a", {}}, {"b", {}}, {"x", {}}, {"y", {}}}};
   std::unique_ptr<FlowFinder> finder_;
   Inputs added_;
@@ -96,6 +100,44 @@ TEST_F(FlowFinderTest, ATopicThatComesLaterIsReadFromItsStart) {
   EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, (Inputs{"a-in", RepartitionTopic(routed), "late", "b-in"}));
   EXPECT_EQ(from_end_, Inputs{"a-in"});
+}
+
+// Who may create topics that a pattern matches displaces no other's topic: `rxw.rxw.zebra`, which comes first
+// by its name, would be written to `rxw.zebra`.
+TEST_F(FlowFinderTest, AStrangersTopicDisplacesNone) {
+  const auto begin = [&] {
+    Find({Entry(R"(^rxw\.(.+)$)", "$1")});
+    EXPECT_TRUE(Look().ok());
+  };
+  for (const char* topic : {"rxw.zebra", "zebra"}) topics_.by_name[topic];
+  begin();
+  EXPECT_EQ(added_, Inputs{"rxw.zebra"});
+  topics_.by_name["rxw.rxw.zebra"];
+  EXPECT_TRUE(Look().ok());
+  EXPECT_EQ(added_, Inputs{"rxw.zebra"}) << "it goes on, also before its first commit";
+  EXPECT_EQ(Unread(), Inputs{"rxw.rxw.zebra"});
+
+  topics_.by_name["rxw.zebra"].commits["g"] = {{7, ""}};
+  begin();
+  EXPECT_EQ(added_, Inputs{"rxw.zebra"}) << "after a restart";
+  EXPECT_EQ(Unread(), Inputs{"rxw.rxw.zebra"});
+
+  topics_.group_trouble["g"] = absl::UnavailableError("no coordinator");
+  begin();
+  EXPECT_EQ(added_, Inputs());
+  EXPECT_EQ(Unread(), (Inputs{"rxw.rxw.zebra", "rxw.zebra"})) << "in doubt neither";
+  topics_.group_trouble.clear();
+  EXPECT_TRUE(Look().ok());
+  EXPECT_EQ(added_, Inputs{"rxw.zebra"});
+
+  topics_.by_name["rxw.zebra"].commits.clear();
+  begin();
+  EXPECT_EQ(added_, Inputs()) << "neither was read before";
+  EXPECT_EQ(Unread(), (Inputs{"rxw.rxw.zebra", "rxw.zebra"}));
+  topics_.by_name.erase("rxw.rxw.zebra");
+  EXPECT_TRUE(Look().ok());
+  EXPECT_EQ(added_, Inputs{"rxw.zebra"});
+  EXPECT_EQ(Unread(), Inputs());
 }
 
 TEST_F(FlowFinderTest, WithoutABrokerNothingIsKnown) {

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -23,6 +28,23 @@ TopicList List(std::vector<DaemonOptions> entries) {
   absl::StatusOr<TopicList> list = TopicList::Create(std::move(entries));
   EXPECT_TRUE(list.ok()) << list.status();
   return *std::move(list);
+}
+
+// What the list takes; `committed` have committed offsets, and of `unknown` nobody knows it.
+TopicList::Inputs Match(const TopicList& list, const std::set<std::string>& existing,
+                        const std::set<std::string>& present = {},
+                        const std::set<std::string>& committed = {},
+                        const std::set<std::string>& unknown = {}) {
+  return list.Match(existing, present, [&](const DaemonOptions& options) -> absl::StatusOr<bool> {
+    if (unknown.contains(options.input)) return absl::UnavailableError("no coordinator");
+    return committed.contains(options.input);
+  });
+}
+
+std::set<std::string> Refused(const TopicList::Inputs& inputs) {
+  std::set<std::string> topics;
+  for (const TopicList::Refused& each : inputs.refused) topics.insert(each.topic);
+  return topics;
 }
 
 // "input -> output" of each.
@@ -49,8 +71,8 @@ std::string WhyRefused(std::vector<DaemonOptions> entries) {
 TEST(TopicList, NamesAreInputsWhetherTheyExistOrNot) {
   const TopicList list = List({Entry("b", "b-unique"), Entry("a", "a-unique")});
   EXPECT_FALSE(list.has_patterns());
-  EXPECT_EQ(Texts(list.Match({})), Strings({"b -> b-unique", "a -> a-unique"}));
-  EXPECT_EQ(Texts(list.Match({"a", "c"})), Strings({"b -> b-unique", "a -> a-unique"}));
+  EXPECT_EQ(Texts(Match(list, {})), Strings({"b -> b-unique", "a -> a-unique"}));
+  EXPECT_EQ(Texts(Match(list, {"a", "c"})), Strings({"b -> b-unique", "a -> a-unique"}));
 }
 
 TEST(TopicList, APatternGivesEachTopicItsOwnOutputDivertAndCounters) {
@@ -58,7 +80,7 @@ TEST(TopicList, APatternGivesEachTopicItsOwnOutputDivertAndCounters) {
   entry.counters = {{.name = "pages", .spec = {}, .output = "pages.$1$2"}};
   entry.stage.horizon = absl::Hours(7);
   const TopicList::Inputs inputs =
-      List({entry}).Match({"clicks.de", "clicks.us-v2", "clicks.", "xclicks.de", "clicks.de.old", "other"});
+      Match(List({entry}), {"clicks.de", "clicks.us-v2", "clicks.", "xclicks.de", "clicks.de.old", "other"});
   ASSERT_EQ(Texts(inputs), Strings({"clicks.de -> unique.de", "clicks.us-v2 -> unique.us"}));
   EXPECT_EQ(inputs.topics[0].divert, "diverted.de");
   EXPECT_EQ(inputs.topics[0].counters[0].output, "pages.de");
@@ -69,7 +91,7 @@ TEST(TopicList, APatternGivesEachTopicItsOwnOutputDivertAndCounters) {
 
 TEST(TopicList, ANameGoesBeforeAPattern) {
   const TopicList list = List({Entry("^clicks-(.+)$", "unique-$1"), Entry("clicks-de", "german")});
-  EXPECT_EQ(Texts(list.Match({"clicks-de", "clicks-us"})),
+  EXPECT_EQ(Texts(Match(list, {"clicks-de", "clicks-us"})),
             Strings({"clicks-de -> german", "clicks-us -> unique-us"}));
 }
 
@@ -79,38 +101,72 @@ TEST(TopicList, WhatLetheWritesIsNoInput) {
   entry.process.snapshots.topic = "snapshots";
   const TopicList list = List({entry, Entry("orders", "paid", "odd")});
   // Also where the input of an output is not there any more.
-  EXPECT_EQ(Texts(list.Match({"a", "a-unique", "gone-unique", "a.diverted", "count-a", "snapshots", "paid",
-                              "odd", "__consumer_offsets", "lethe-a-repartition", "orders"})),
+  EXPECT_EQ(Texts(Match(list, {"a", "a-unique", "gone-unique", "a.diverted", "count-a", "snapshots", "paid",
+                               "odd", "__consumer_offsets", "lethe-a-repartition", "orders"})),
             Strings({"orders -> paid", "a -> a-unique"}));
 }
 
 TEST(TopicList, AnOutputWithoutLettersOfItsOwn) {
   const TopicList list = List({Entry(R"(^(.+)\.raw$)", "$1")});
-  EXPECT_EQ(Texts(list.Match({"a.raw", "a", "b.raw"})), Strings({"a.raw -> a", "b.raw -> b"}));
+  EXPECT_EQ(Texts(Match(list, {"a.raw", "a", "b.raw"})), Strings({"a.raw -> a", "b.raw -> b"}));
   // a.raw.raw would be written to a.raw.
-  const TopicList::Inputs loop = list.Match({"a.raw", "a.raw.raw"});
+  const TopicList::Inputs loop = Match(list, {"a.raw", "a.raw.raw"}, {}, {"a.raw"});
   EXPECT_EQ(Texts(loop), Strings({"a.raw -> a"}));
   ASSERT_EQ(loop.refused.size(), 1u);
   EXPECT_EQ(loop.refused[0].topic, "a.raw.raw");
   EXPECT_EQ(Lacking(loop.refused[0].why, {"a.raw.raw -> a.raw", "no output may be"}), "");
 }
 
-TEST(TopicList, TheLaterOfTwoThatDoNotGoTogetherIsRefused) {
-  const TopicList list = List({Entry("^(a|b)-(.+)$", "unique-$2")});
-  const TopicList::Inputs at_start = list.Match({"a-x", "b-x"});
-  EXPECT_EQ(Texts(at_start), Strings({"a-x -> unique-x"}));
-  ASSERT_EQ(at_start.refused.size(), 1u);
-  EXPECT_EQ(at_start.refused[0].topic, "b-x");
-  EXPECT_EQ(Lacking(at_start.refused[0].why, {"b-x -> unique-x", "a-x"}), "");
-  // One that is read already goes on.
-  const TopicList::Inputs later = list.Match({"a-x", "b-x"}, {"b-x"});
-  EXPECT_EQ(Texts(later), Strings({"b-x -> unique-x"}));
-  EXPECT_EQ(later.refused.at(0).topic, "a-x");
+// Who may create topics chooses their names. What was read before comes first, whatever the names are.
+TEST(TopicList, OfTwoThatDoNotGoTogetherTheOneThatWasReadBeforeIsRead) {
+  struct Pair {
+    TopicList list;
+    std::string one;
+    std::string other;
+  };
+  const Pair pairs[] = {
+      {List({Entry("^(a|b)-(.+)$", "unique-$2")}), "a-x", "b-x"},
+      {List({Entry(R"(^rxw\.(.+)$)", "$1")}), "rxw.rxw.zebra", "rxw.zebra"},
+  };
+  for (const auto& [list, one, other] : pairs) {
+    for (const auto& [first, second] : {std::pair(one, other), std::pair(other, one)}) {
+      SCOPED_TRACE(absl::StrCat(first, " before ", second));
+      using Topics = std::set<std::string>;
+      const Topics both = {first, second};
+      // One that is read already goes on, and one with committed offsets comes before one without.
+      for (const auto& inputs : {Match(list, both, {first}), Match(list, both, {first}, {second}),
+                                 Match(list, both, {first}, both), Match(list, both, {}, {first}),
+                                 // It is there no more, and may come back.
+                                 Match(list, {second}, {first})}) {
+        ASSERT_EQ(inputs.topics.size(), 1u);
+        EXPECT_EQ(inputs.topics[0].input, first);
+        EXPECT_EQ(Refused(inputs), Topics{second});
+        EXPECT_EQ(Lacking(inputs.refused[0].why, {first, second}), "");
+      }
+      // In doubt neither is read.
+      for (const auto& inputs :
+           {Match(list, both), Match(list, both, {}, both), Match(list, both, {}, {}, {first}),
+            Match(list, both, {}, {second}, {first}), Match(list, both, {}, {}, both)}) {
+        EXPECT_EQ(Texts(inputs), Strings());
+        EXPECT_EQ(Refused(inputs), both);
+      }
+      EXPECT_EQ(Match(list, {first}).topics.size(), 1u) << "alone it is read";
+    }
+  }
+}
+
+TEST(TopicList, ATopicThatIsRefusedRefusesNoOther) {
+  const TopicList list = List({Entry(R"(^rxw\.(.+)$)", "$1")});
+  // The second is refused for the third, so the first may be read.
+  const std::set<std::string> all = {"rxw.rxw.rxw.a", "rxw.rxw.a", "rxw.a"};
+  const TopicList::Inputs inputs = Match(list, all, {}, {"rxw.a"});
+  EXPECT_EQ(Texts(inputs), Strings({"rxw.a -> a", "rxw.rxw.rxw.a -> rxw.rxw.a"}));
+  EXPECT_EQ(Match(list, all).topics.size(), 0u);
 }
 
 TEST(TopicList, ATopicThatTwoPatternsMatchIsRefusedWithBoth) {
   const TopicList list = List({Entry("^a-(.+)$", "one-$1"), Entry("^(.+)-z$", "two-$1")});
-  const TopicList::Inputs inputs = list.Match({"a-x", "a-z", "b-z"});
+  const TopicList::Inputs inputs = Match(list, {"a-x", "a-z", "b-z"});
   EXPECT_EQ(Texts(inputs), Strings({"a-x -> one-x", "b-z -> two-b"}));
   ASSERT_EQ(inputs.refused.size(), 1u);
   EXPECT_EQ(Lacking(inputs.refused[0].why, {"^a-(.+)$", "^(.+)-z$"}), "");
@@ -118,7 +174,7 @@ TEST(TopicList, ATopicThatTwoPatternsMatchIsRefusedWithBoth) {
 
 TEST(TopicList, APatternThatWritesToANamedInputIsRefusedWithBothNames) {
   const TopicList list = List({Entry("orders-a", "paid"), Entry("^raw-(.+)$", "orders-$1")});
-  const TopicList::Inputs inputs = list.Match({"raw-a", "raw-b", "orders-a"});
+  const TopicList::Inputs inputs = Match(list, {"raw-a", "raw-b", "orders-a"});
   EXPECT_EQ(Texts(inputs), Strings({"orders-a -> paid", "raw-b -> orders-b"}));
   ASSERT_EQ(inputs.refused.size(), 1u);
   EXPECT_EQ(Lacking(inputs.refused[0].why, {"raw-a -> orders-a"}), "");
@@ -127,7 +183,7 @@ TEST(TopicList, APatternThatWritesToANamedInputIsRefusedWithBothNames) {
 TEST(TopicList, ANameThatIsTooLongIsRefused) {
   const TopicList list = List({Entry("^(.+)$", "$1$1x")});
   const std::string topic(130, 'a');
-  const TopicList::Inputs inputs = list.Match({topic, "b"});
+  const TopicList::Inputs inputs = Match(list, {topic, "b"});
   EXPECT_EQ(Texts(inputs), Strings({"b -> bbx"}));
   EXPECT_EQ(inputs.refused.at(0).topic, topic);
 }
@@ -157,7 +213,7 @@ TEST(TopicList, APatternThatCannotBeMetIsRefused) {
 TEST(TopicList, APatternWithoutAnInputSaysWhatItLeavesOut) {
   const TopicList list = List({Entry("clicks.web", "a"), Entry("^clicks\\.(.+)$", "unique.clicks.$1"),
                                Entry("^x\\.(.+)$", "unique.x.$1")});
-  const TopicList::Inputs inputs = list.Match({"clicks.web", "unique.x.1", "other"});
+  const TopicList::Inputs inputs = Match(list, {"clicks.web", "unique.x.1", "other"});
   ASSERT_EQ(inputs.unmatched.size(), 2u);
   EXPECT_EQ(inputs.unmatched[0].left_out, Strings({"clicks.web"}));
   EXPECT_EQ(inputs.unmatched[1].pattern, "^x\\.(.+)$");
@@ -175,7 +231,7 @@ TEST(TopicList, MergedInputsAreInputsAndNoneComesTwice) {
   merged.merged = {"west", "east"};
   merged.scope = Scope::kTopic;
   const TopicList list = List({merged, Entry("^(.*)st$", "unique.$1")});
-  const TopicList::Inputs inputs = list.Match({"west", "east", "lethe-all-repartition"});
+  const TopicList::Inputs inputs = Match(list, {"west", "east", "lethe-all-repartition"});
   EXPECT_EQ(Texts(inputs), Strings({"west -> all"}));
   EXPECT_EQ(inputs.topics[0].merged, Strings({"west", "east"}));
   EXPECT_EQ(Lacking(WhyRefused({merged, Entry("east", "east-unique")}), {"east", "also that of all"}), "");
@@ -192,7 +248,7 @@ TEST(TopicList, APatternMayHaveScopeTopic) {
   entry.scope = Scope::kTopic;
   const std::string longest = absl::StrCat("clicks.", std::string(235, 'x'));
   const TopicList::Inputs inputs =
-      List({entry}).Match({"clicks.web", "lethe-clicks.web-repartition", longest});
+      Match(List({entry}), {"clicks.web", "lethe-clicks.web-repartition", longest});
   EXPECT_EQ(Texts(inputs), Strings({"clicks.web -> unique.web"}));
   ASSERT_EQ(inputs.refused.size(), 1u) << "its repartition topic's name would be too long";
   EXPECT_EQ(inputs.refused[0].topic, longest);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,6 +39,9 @@ constexpr absl::Duration kNearly = absl::Minutes(35);
 constexpr int64_t kFewFences = 4;
 // Within this all that is reported is renewed.
 constexpr absl::Duration kReportsSettle = absl::Seconds(3);
+
+// A record in the topic of a stranger.
+constexpr char kOfStranger[] = R"({"id":"stranger"})";
 
 // What the processes log belongs to the story.
 class LogOfProcesses final : public spdlog::sinks::base_sink<std::mutex> {
@@ -101,6 +105,10 @@ class Game {
   void BeginOfProcess(const Fault& fault, size_t i);
   void BeginOfTopic(const Fault& fault, TopicInPlay& topic);
   void AddTopic();
+  void AddStranger();
+  // Those that have come before the group had read what they would displace: then nobody can know which of
+  // two is wanted, and neither is read. `all`: the others, too.
+  void RemoveStrangers(bool all);
   // Of the processes that are to run in the end, if they share all partitions.
   bool HasEnoughMemory() const;
   void Heal();
@@ -147,6 +155,8 @@ class Game {
   Group group_;
   std::optional<Group> routing_group_;
   std::vector<std::unique_ptr<TopicInPlay>> topics_;
+  std::map<std::string, bool> strangers_;  // by topic: whether the other one had been read before
+  Dice strangers_dice_{schedule_.seed ^ 0x57a6e7};
   std::array<Instance, kMostInstances> instances_;
   Figures figures_;
   // Another program commits, too: whether an answer that was lost meant yes, nobody can tell then.
@@ -162,6 +172,37 @@ void Game::AddTopic() {
       TopicInPlay::Site{world_, broker_, group_, routing_group_ ? &*routing_group_ : nullptr, schedule_,
                         [this] { WakeAll(); }},
       static_cast<int>(topics_.size())));
+}
+
+void Game::AddStranger() {
+  const auto of = strangers_dice_.Below(static_cast<int64_t>(topics_.size()));
+  const std::string& wanted = topics_[static_cast<size_t>(of)]->names().input;
+  const std::string topic = StrangerOf(wanted, strangers_dice_.OneIn(2), strangers_dice_.OneIn(2));
+  if (strangers_.contains(topic)) return;
+  bool was_read = false;
+  for (int32_t p = 0; p < broker_.CountPartitions(wanted); ++p) {
+    was_read = was_read || group_.CommittedNow(wanted, p).offset >= 0;
+  }
+  world_.Say("a stranger creates ", topic, was_read ? "" : ", before its like was read");
+  strangers_[topic] = was_read;
+  for (int32_t p = 0; const auto& log : broker_.CreateTopic(topic, schedule_.partitions).logs) {
+    log->on_change = [this] { WakeAll(); };
+    Record record;
+    record.value = kOfStranger;
+    record.timestamp_ms = absl::ToUnixMillis(kBegin);
+    record.partition = p++;
+    record.offset = 0;
+    log->Append({.record = std::move(record)});
+  }
+}
+
+void Game::RemoveStrangers(bool all) {
+  std::erase_if(strangers_, [&](const auto& each) {
+    if (each.second && !all) return false;
+    world_.Say("an operator deletes ", each.first);
+    broker_.Delete(each.first);
+    return true;
+  });
 }
 
 void Game::WakeAll() {
@@ -370,6 +411,7 @@ bool Game::HasEnoughMemory() const {
 }
 
 void Game::Heal() {
+  RemoveStrangers(/*all=*/false);
   // In every second schedule those that run must do with what they have, if that is enough.
   const bool is_in_trouble =
       std::any_of(topics_.begin(), topics_.end(), [](const auto& topic) { return topic->is_in_trouble(); });
@@ -417,6 +459,9 @@ Played Game::Run() {
     instances_[static_cast<size_t>(i)].is_wanted = true;
     Start(static_cast<size_t>(i));
   }
+  for (int i = 0; i < schedule_.strangers; ++i) {
+    world_.After(strangers_dice_.Between(absl::ZeroDuration(), schedule_.lasts), [this] { AddStranger(); });
+  }
   absl::Duration faults_end = schedule_.lasts;
   for (const Fault& fault : schedule_.faults) {
     world_.After(fault.at, [this, &fault] { Begin(fault); });
@@ -452,12 +497,12 @@ Played Game::Run() {
 }
 
 bool Game::IsSaid(const std::string& topic) const {
-  std::string problems = last_error_;
+  std::string problems = absl::StrCat("; ", last_error_, "; ");
   for (const Instance& each : instances_) {
     if (each.process != nullptr) absl::StrAppend(&problems, each.process->Problems());
   }
   return absl::StrContains(problems, absl::StrCat(topic, "-")) ||
-         absl::StrContains(problems, absl::StrCat(topic, " is not read"));
+         absl::StrContains(problems, absl::StrCat("; ", topic, " is not read"));
 }
 
 // A topic that was created again, say, is read from its begin, or stops and says so, and an operator resets
@@ -490,6 +535,8 @@ void Game::ResetStopped() {
   std::array<bool, kMostInstances> was_wanted;
   for (size_t i = 0; i < kMostInstances; ++i) was_wanted[i] = instances_[i].is_wanted;
   End();
+  // Without the group's offsets nobody knows which of two is wanted.
+  RemoveStrangers(/*all=*/true);
   for (TopicInPlay* topic : stopped) {
     if (std::string judged = topic->WhatWasJudgedOfCutLog(); !judged.empty()) Problem(std::move(judged));
     topic->Reset();
@@ -722,7 +769,15 @@ void Game::RunTwin() {
 
 void Game::Judge() {
   played_.judgement = {};
-  for (const auto& topic : topics_) played_.judgement += topic->Judge();
+  for (const auto& topic : topics_) {
+    played_.judgement += topic->Judge();
+    for (const std::string& name : {topic->names().input, topic->names().output}) {
+      for (const Record& record : broker_.Committed(name)) {
+        if (record.value != kOfStranger) continue;
+        Problem(absl::StrCat(name, "-", record.partition, "/", record.offset, " is a stranger's"));
+      }
+    }
+  }
   for (const std::string& problem : played_.judgement.problems) Problem(problem);
 }
 

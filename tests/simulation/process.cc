@@ -68,6 +68,23 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const
   return options;
 }
 
+std::string StrangerOf(const std::string& topic, bool shares_output, bool comes_first) {
+  return absl::StrCat(shares_output ? (comes_first ? "0." : "t.") : (comes_first ? "1." : "u."), topic);
+}
+
+std::vector<DaemonOptions> PatternsOf(const DaemonOptions& options) {
+  DaemonOptions shared = options;
+  shared.input = "^([0t]\\.)?([a-c])$";
+  // As TopicNames has them.
+  shared.output = "$2-output";
+  for (CounterOptions& counter : shared.counters) counter.output = absl::StrCat("$2-", counter.name);
+  DaemonOptions into = options;
+  into.input = "^[1u]\\.(.+)$";
+  into.output = "$1";
+  into.counters.clear();
+  return {std::move(shared), std::move(into)};
+}
+
 Process::Process(const Site& site, int instance, std::function<void()> on_end)
     : site_(site),
       instance_(instance),
@@ -102,6 +119,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Process::MakeDaemon() {
   const DaemonOptions options = OptionsFor(0);
   // What it is told by its name alone, or a list, of which some come later.
   std::vector<DaemonOptions> topics;
+  if (site_.schedule.strangers > 0) {
+    return Daemon::Create(std::move(connector), options, nullptr, PatternsOf(options), clock_);
+  }
   const int count = site_.schedule.is_list() ? kMostTopics : options.inputs().size() > 1 ? 1 : 0;
   for (int topic = 0; topic < count; ++topic) topics.push_back(OptionsFor(topic));
   return Daemon::Create(std::move(connector), options, nullptr, std::move(topics), clock_);

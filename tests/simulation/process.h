@@ -37,6 +37,12 @@ struct TopicNames {
 // Empty: it writes none.
 std::string SnapshotTopicOf(const Schedule& schedule, int instance);
 
+// A topic that matches a pattern of the processes, by which it is written to the same output as the topic, or
+// into the topic itself. There are names that come before the topic's, and such that come after it.
+std::string StrangerOf(const std::string& topic, bool shares_output, bool comes_first);
+// The patterns of a schedule with strangers.
+std::vector<DaemonOptions> PatternsOf(const DaemonOptions& options);
+
 // What a process is told of a topic.
 DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const TopicNames& names);
 

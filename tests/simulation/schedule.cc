@@ -177,6 +177,16 @@ void AddRareMeetings(Schedule& schedule) {
   }
 }
 
+// All topics have the same options, as patterns want it; and none is gone, so that a stranger could have its
+// place as if it had never been.
+void AddStrangers(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 0x57a6e);
+  const bool may_be = schedule.routed_topics == 0 && schedule.stopping_topic < 0 &&
+                      std::none_of(schedule.faults.begin(), schedule.faults.end(),
+                                   [](const Fault& each) { return each.kind == FaultKind::kRecreate; });
+  if (dice.OneIn(6) && may_be) schedule.strangers = static_cast<int>(dice.Between(1, 3));
+}
+
 const char* PlaceText(SnapshotPlace place) {
   return place == SnapshotPlace::kNowhere  ? "no snapshots"
          : place == SnapshotPlace::kOfEach ? "snapshots of each instance"
@@ -221,7 +231,8 @@ std::string Schedule::Story() const {
       "; ", PlaceText(snapshots),
       skew == absl::ZeroDuration() ? "" : absl::StrCat("; clocks differ by ", absl::FormatDuration(skew)),
       stopping_topic < 0 ? "" : absl::StrCat("; topic ", stopping_topic, " stops where it may"),
-      EpilogueText(epilogue), are_brokers_old ? "; old brokers" : "", "\n");
+      strangers > 0 ? absl::StrCat("; ", strangers, " topics of strangers") : "", EpilogueText(epilogue),
+      are_brokers_old ? "; old brokers" : "", "\n");
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(&text, "%10.6f  %s\n", absl::ToDoubleSeconds(fault.at), FaultText(fault));
   }
@@ -229,8 +240,9 @@ std::string Schedule::Story() const {
 }
 
 bool Schedule::is_list() const {
-  return topics > 1 || std::any_of(faults.begin(), faults.end(),
-                                   [](const Fault& each) { return each.kind == FaultKind::kAddTopic; });
+  return topics > 1 || strangers > 0 || std::any_of(faults.begin(), faults.end(), [](const Fault& each) {
+           return each.kind == FaultKind::kAddTopic;
+         });
 }
 
 Schedule MakeSchedule(uint64_t seed) {
@@ -295,6 +307,7 @@ Schedule MakeSchedule(uint64_t seed) {
   }
   AddFaults(schedule);
   AddRareMeetings(schedule);
+  AddStrangers(schedule);
   schedule.are_brokers_old = Dice(seed ^ 0x391).OneIn(2);
   std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });

@@ -87,8 +87,11 @@ struct Schedule {
   int routed_topics = 0;         // the first so many have `scope: topic`
   int ways = 1;                  // inputs of each of these, which are merged
   bool is_backlog = false;       // all of their records are there before anybody reads them
-  int stopping_topic = -1;       // it stops before what has no id and what cannot be read; -1: none does
-  int partitions = 2;            // of each topic
+  // Topics of a stranger, whose names match the processes' patterns, and which would displace others if they
+  // could. They come while faults do.
+  int strangers = 0;
+  int stopping_topic = -1;  // it stops before what has no id and what cannot be read; -1: none does
+  int partitions = 2;       // of each topic
   int instances = 1;
   int lanes = 1;
   int filters = 0;  // for which a process has memory, at first; 0: for all

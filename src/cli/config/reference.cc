@@ -76,7 +76,7 @@ topics:
 - A list as `input` merges topics: an event that comes by both passes once. It implies `scope: topic`.
 - An `input` that begins with `^` is a pattern, a POSIX extended regular expression. `$1` to `$9` in `output`, `divert` and outputs of counters are its groups. It matches anywhere that it is not anchored: end it with `$`. New topics join within ten seconds.
 - A topic with an entry by name does not follow a pattern. No pattern takes internal topics, or a name that has the form of an output.
-- lethe refuses, with both names: a topic that two patterns match, two inputs with one output, an output that is an input.
+- lethe refuses, with both names: a topic that two patterns match, two inputs with one output, an output that is an input. If patterns bring two such topics, it reads the one that the group has read before, else neither.
 
 )";
 

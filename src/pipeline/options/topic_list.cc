@@ -109,6 +109,49 @@ std::string Clash(const DaemonOptions& later, const DaemonOptions& earlier) {
   return "";
 }
 
+// Finds clashes by the topics that two have in common, since a pattern may match thousands. The options
+// outlive it.
+class Neighbours {
+ public:
+  void Add(const DaemonOptions& options) {
+    for (const std::string& topic : TopicsOf(options)) by_topic_[topic].push_back(&options);
+    if (!options.divert.empty()) by_divert_[options.divert].push_back(&options);
+  }
+  // With one that was added, itself excepted; empty: there is none.
+  std::string ClashOf(const DaemonOptions& options) const {
+    for (const std::string& topic : TopicsOf(options)) {
+      for (const auto* const found : {&by_topic_, &by_divert_}) {
+        if (std::string clash = ClashIn(*found, topic, options); !clash.empty()) return clash;
+      }
+    }
+    return ClashIn(by_topic_, options.divert, options);
+  }
+
+ private:
+  using ByTopic = std::map<std::string, std::vector<const DaemonOptions*>>;
+
+  // All but `divert`, which many may share.
+  static std::vector<std::string> TopicsOf(const DaemonOptions& options) {
+    std::vector<std::string> topics = options.inputs();
+    for (const std::string& written : WrittenTopics(options)) {
+      if (written != options.divert) topics.push_back(written);
+    }
+    return topics;
+  }
+  static std::string ClashIn(const ByTopic& found, const std::string& topic, const DaemonOptions& options) {
+    const auto others = found.find(topic);
+    if (others == found.end()) return "";
+    for (const DaemonOptions* other : others->second) {
+      if (other == &options) continue;
+      if (std::string clash = Clash(options, *other); !clash.empty()) return clash;
+    }
+    return "";
+  }
+
+  ByTopic by_topic_;
+  ByTopic by_divert_;
+};
+
 }  // namespace
 
 absl::StatusOr<TopicList> TopicList::Create(std::vector<DaemonOptions> entries) {
@@ -234,53 +277,105 @@ bool TopicList::IsOwn(const std::string& topic) const {
   });
 }
 
+TopicList::Candidate TopicList::CandidateOf(const std::vector<const Pattern*>& matching,
+                                            const std::string& topic) {
+  if (matching.size() > 1) {
+    return {{},
+            absl::StrCat(topic, ": both ", matching[0]->options.input, " and ", matching[1]->options.input,
+                         " match it; narrow one, or give it an entry by name")};
+  }
+  Candidate candidate = {OptionsOf(*matching.front(), topic), ""};
+  for (const std::string& written : WrittenTopics(candidate.options)) {
+    if (written == topic) {
+      candidate.why_not =
+          absl::StrCat(topic, " -> ", written, ": it would be its own output; change the output");
+    } else if (written.empty() || written.size() > kLongestTopic) {
+      candidate.why_not = absl::StrCat(topic, " -> ", written, ": expected a name of 1 to ", kLongestTopic,
+                                       " characters; change the output");
+    } else {
+      continue;
+    }
+    break;
+  }
+  return candidate;
+}
+
 TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
-                                   const std::set<std::string>& present) const {
+                                   const std::set<std::string>& present,
+                                   const HasCommits& has_commits) const {
   Inputs inputs = {.topics = named_, .refused = {}, .unmatched = {}};
   std::set<const Pattern*> matched;
-  std::vector<std::string> candidates;
+  std::vector<DaemonOptions> candidates;
   std::vector<std::string> left_out;
-  for (const std::string& topic : existing) {
+  std::set<std::string> topics = existing;
+  topics.insert(present.begin(), present.end());  // one that was deleted may come back
+  for (const std::string& topic : topics) {
     const bool is_named = std::any_of(named_.begin(), named_.end(), [&](const DaemonOptions& options) {
       const std::vector<std::string> named = options.inputs();
       return std::find(named.begin(), named.end(), topic) != named.end();
     });
-    (is_named || IsOwn(topic) ? left_out : candidates).push_back(topic);
-  }
-  std::stable_partition(candidates.begin(), candidates.end(),
-                        [&](const std::string& topic) { return present.contains(topic); });
-  for (const std::string& topic : candidates) {
+    if (is_named || IsOwn(topic)) {
+      left_out.push_back(topic);
+      continue;
+    }
     std::vector<const Pattern*> matching;
     for (const Pattern& pattern : patterns_) {
       if (Matches(pattern.input, topic)) matching.push_back(&pattern);
     }
     if (matching.empty()) continue;
     matched.insert(matching.begin(), matching.end());
-    if (matching.size() > 1) {
-      inputs.refused.push_back({topic, absl::StrCat(topic, ": both ", matching[0]->options.input, " and ",
-                                                    matching[1]->options.input,
-                                                    " match it; narrow one, or give it an entry by name")});
-      continue;
-    }
-    DaemonOptions options = OptionsOf(*matching.front(), topic);
-    std::string why;
-    const auto refuse = [&](std::string because) {
-      if (why.empty()) why = std::move(because);
-    };
-    for (const std::string& written : WrittenTopics(options)) {
-      if (written == topic) {
-        refuse(absl::StrCat(topic, " -> ", written, ": it would be its own output; change the output"));
-      }
-      if (written.empty() || written.size() > kLongestTopic) {
-        refuse(absl::StrCat(topic, " -> ", written, ": expected a name of 1 to ", kLongestTopic,
-                            " characters; change the output"));
-      }
-    }
-    for (const DaemonOptions& earlier : inputs.topics) refuse(Clash(options, earlier));
-    if (why.empty()) {
-      inputs.topics.push_back(std::move(options));
+    Candidate candidate = CandidateOf(matching, topic);
+    if (candidate.why_not.empty()) {
+      candidates.push_back(std::move(candidate.options));
     } else {
-      inputs.refused.push_back({topic, std::move(why)});
+      inputs.refused.push_back({topic, std::move(candidate.why_not)});
+    }
+  }
+  // Those of a rank are inputs, or not, before the next is looked at.
+  enum Rank { kPresent, kWithCommits, kNew, kRanks };
+  std::array<std::vector<const DaemonOptions*>, kRanks> ranks;
+  std::map<const DaemonOptions*, absl::Status> unknown;
+  Neighbours all;
+  for (const DaemonOptions& each : named_) all.Add(each);
+  for (const DaemonOptions& each : candidates) all.Add(each);
+  for (const DaemonOptions& each : candidates) {
+    Rank rank = kNew;
+    if (present.contains(each.input)) {
+      rank = kPresent;
+    } else if (!all.ClashOf(each).empty()) {
+      const absl::StatusOr<bool> committed = has_commits(each);
+      if (!committed.ok()) unknown.emplace(&each, committed.status());
+      if (committed.value_or(true)) rank = kWithCommits;
+    }
+    ranks[rank].push_back(&each);
+  }
+  Neighbours taken;
+  for (const DaemonOptions& each : named_) taken.Add(each);
+  for (std::vector<const DaemonOptions*>& rank : ranks) {
+    std::erase_if(rank, [&](const DaemonOptions* each) {
+      std::string clash = taken.ClashOf(*each);
+      if (clash.empty()) return false;
+      inputs.refused.push_back({each->input, std::move(clash)});
+      return true;
+    });
+    Neighbours equals;
+    for (const DaemonOptions* each : rank) equals.Add(*each);
+    for (const DaemonOptions* each : rank) {
+      std::string why;
+      if (const auto asked = unknown.find(each); asked != unknown.end()) {
+        why = absl::StrCat(all.ClashOf(*each), "; whether the group has read it before is not known yet: ",
+                           asked->second.message());
+        taken.Add(*each);
+      } else if (why = equals.ClashOf(*each); !why.empty()) {
+        absl::StrAppend(
+            &why,
+            "; lethe reads neither, since it cannot know which one you want: delete the other one, "
+            "or give yours an entry by name");
+      } else {
+        taken.Add(*each);
+        inputs.topics.push_back(*each);
+      }
+      if (!why.empty()) inputs.refused.push_back({each->input, std::move(why)});
     }
   }
   for (const Pattern& pattern : patterns_) {

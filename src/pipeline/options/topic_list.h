@@ -5,6 +5,7 @@
 #include <regex.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -48,9 +49,15 @@ class TopicList {
     std::vector<Refused> refused;      // topics that a pattern matches, and that must not be read
     std::vector<Unmatched> unmatched;  // patterns that match no other topic
   };
-  // The inputs among the topics of the cluster; those with a name in any case. `present` are inputs already:
-  // where two do not go together, a new one is refused.
-  Inputs Match(const std::set<std::string>& existing, const std::set<std::string>& present = {}) const;
+  // Whether the group has committed offsets of what it judges for these options; else why it is not known.
+  using HasCommits = std::function<absl::StatusOr<bool>(const DaemonOptions& options)>;
+  // The inputs among the topics of the cluster; those with a name in any case. `present` are inputs already.
+  //
+  // Where two do not go together, the names say nothing of which is the stranger's: whoever may create topics
+  // chooses them. So one that is an input already comes first, then one with commits; of two that are equal
+  // in this, or if it is not known, neither is an input. `has_commits` is asked of such topics alone.
+  Inputs Match(const std::set<std::string>& existing, const std::set<std::string>& present,
+               const HasCommits& has_commits) const;
 
   bool has_patterns() const { return !patterns_.empty(); }
 
@@ -70,6 +77,12 @@ class TopicList {
   static DaemonOptions OptionsOf(const Pattern& pattern, const std::string& topic);
   // Whether no pattern may take the topic.
   bool IsOwn(const std::string& topic) const;
+  // The options of a topic that patterns match, or why it can be no input, whatever others there are.
+  struct Candidate {
+    DaemonOptions options;
+    std::string why_not;
+  };
+  static Candidate CandidateOf(const std::vector<const Pattern*>& matching, const std::string& topic);
 
   std::vector<DaemonOptions> named_;
   std::vector<Pattern> patterns_;

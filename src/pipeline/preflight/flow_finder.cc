@@ -27,7 +27,7 @@ absl::Status FlowFinder::Look(Brokers& brokers) {
     const DaemonOptions& options = flows_.at(flow).options;
     present.insert(options.half.routed_from.empty() ? options.input : options.half.routed_from.front());
   }
-  TopicList::Inputs inputs = list_.Match(names, present);
+  TopicList::Inputs inputs = list_.Match(names, present, HasCommitsBy(brokers));
   if (names.empty() && inputs.topics.empty()) return absl::UnavailableError(SeesNoTopic().message());
   std::map<std::string, std::string> problems;
   std::set<std::string> passing;  // of these, what may pass by itself

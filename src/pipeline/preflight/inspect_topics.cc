@@ -114,10 +114,20 @@ void WarnOfWritten(const DaemonOptions& options, Brokers& brokers, Topics& topic
   }
 }
 
+TopicList::HasCommits HasCommitsBy(Brokers& brokers) {
+  return [&brokers](const DaemonOptions& options) -> absl::StatusOr<bool> {
+    const auto committed =
+        brokers.AskCommitted(options.scope == Scope::kTopic ? RepartitionTopic(options) : options.input);
+    if (absl::IsNotFound(committed.status())) return false;
+    if (!committed.ok()) return committed.status();
+    return HasBegun(*committed);
+  };
+}
+
 absl::StatusOr<TopicList::Inputs> FindInputs(Brokers& brokers, const TopicList& list) {
   const auto names = Patiently(kFindPatience, [&] { return brokers.TopicNames(); });
   if (!names.ok()) return names.status();
-  TopicList::Inputs inputs = list.Match({names->begin(), names->end()});
+  TopicList::Inputs inputs = list.Match({names->begin(), names->end()}, {}, HasCommitsBy(brokers));
   if (names->empty() && inputs.topics.empty()) return SeesNoTopic();
   return inputs;
 }

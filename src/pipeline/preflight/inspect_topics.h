@@ -37,6 +37,8 @@ std::optional<Finding> FindWrittenBefore(const DaemonOptions& options,
 // Adds it to the warnings of the topics of the judging stage.
 void WarnOfWritten(const DaemonOptions& options, Brokers& brokers, Topics& topics);
 
+// By what the group has committed. The brokers outlive it.
+TopicList::HasCommits HasCommitsBy(Brokers& brokers);
 // The topics of the list that are there now. Unavailable: no broker answers. FailedPrecondition: there is
 // none that this user sees.
 absl::StatusOr<TopicList::Inputs> FindInputs(Brokers& brokers, const TopicList& list);
