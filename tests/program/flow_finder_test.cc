@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "src/pipeline/options/stage_options.h"
 #include "tests/support/fake_brokers.h"
 
@@ -138,6 +140,58 @@ TEST_F(FlowFinderTest, AStrangersTopicDisplacesNone) {
   EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, Inputs{"rxw.zebra"});
   EXPECT_EQ(Unread(), Inputs());
+}
+
+// Each look is a few questions, however many topics strangers create: neither does a topic with a name wait
+// for them, nor does lethe ask the brokers without end.
+TEST_F(FlowFinderTest, TopicsOfStrangersCostNoQuestions) {
+  constexpr int kStrangers = 2'000;
+  Find({Entry("a", "x"), Entry("^stranger[.](.+)$", "unique.$1")});
+  ASSERT_TRUE(Look().ok());
+  const int alone = std::exchange(topics_.questions, 0);
+  ASSERT_EQ(added_, Inputs{"a"});
+  ASSERT_TRUE(Look().ok());
+  const int later = std::exchange(topics_.questions, 0);
+
+  for (int i = 0; i < kStrangers; ++i) topics_.by_name[absl::StrCat("stranger.", i)].partitions = 3;
+  for (const Scope scope : {Scope::kPartition, Scope::kTopic}) {
+    DaemonOptions strangers = Entry("^stranger[.](.+)$", "unique.$1");
+    strangers.scope = scope;
+    strangers.divert = "rest.$1";
+    strangers.counters = {{.name = "sums", .mode = CounterMode::kTotal, .spec = {}, .output = "sums.$1"},
+                          {.name = "deltas", .spec = {}, .output = "deltas.$1"}};
+    Find({Entry("a", "x"), strangers});
+    topics_.questions = 0;
+    ASSERT_TRUE(Look().ok());
+    EXPECT_EQ(added_, Inputs{"a"});
+    EXPECT_EQ(topics_.questions, alone);
+    topics_.questions = 0;
+    ASSERT_TRUE(Look().ok());
+    EXPECT_EQ(topics_.questions, later);
+    const std::map<std::string, std::string> problems = finder_->Problems();
+    EXPECT_EQ(problems.size(), static_cast<size_t>(kStrangers));
+    const auto problem = problems.find("stranger.7");
+    ASSERT_NE(problem, problems.end());
+    EXPECT_TRUE(absl::StrContains(problem->second, "--create --topic unique.7 --partitions 3"))
+        << problem->second;
+    EXPECT_TRUE(topics_.created.empty()) << "for what is not read";
+  }
+
+  // Two topics into one each: of all of them the group is asked at once.
+  for (int i = 0; i < kStrangers; ++i) topics_.by_name[absl::StrCat("other.", i)];
+  Find({Entry("a", "x"), Entry("^(stranger|other)[.](.+)$", "unique.$2")});
+  topics_.questions = 0;
+  ASSERT_TRUE(Look().ok());
+  EXPECT_EQ(topics_.questions, alone + 1);
+  EXPECT_EQ(finder_->Problems().size(), 2u * kStrangers);
+}
+
+// The list of topics may lack one that there is, if the user may not describe it.
+TEST_F(FlowFinderTest, AnOutputThatIsNotListedIsAskedForIfItsInputHasAName) {
+  topics_.hidden = {"x"};
+  Find({Entry("a", "x")});
+  ASSERT_TRUE(Look().ok());
+  EXPECT_EQ(added_, Inputs{"a"});
 }
 
 TEST_F(FlowFinderTest, WithoutABrokerNothingIsKnown) {

@@ -35,9 +35,16 @@ TopicList::Inputs Match(const TopicList& list, const std::set<std::string>& exis
                         const std::set<std::string>& present = {},
                         const std::set<std::string>& committed = {},
                         const std::set<std::string>& unknown = {}) {
-  return list.Match(existing, present, [&](const DaemonOptions& options) -> absl::StatusOr<bool> {
-    if (unknown.contains(options.input)) return absl::UnavailableError("no coordinator");
-    return committed.contains(options.input);
+  return list.Match(existing, present, [&](const std::vector<const DaemonOptions*>& inputs) {
+    std::vector<absl::StatusOr<bool>> answers;
+    for (const DaemonOptions* each : inputs) {
+      if (unknown.contains(each->input)) {
+        answers.emplace_back(absl::UnavailableError("no coordinator"));
+      } else {
+        answers.emplace_back(committed.contains(each->input));
+      }
+    }
+    return answers;
   });
 }
 

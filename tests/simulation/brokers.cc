@@ -36,9 +36,11 @@ absl::StatusOr<int> SimulatedBrokers::CountBrokers() {
   return 1;
 }
 
-absl::StatusOr<std::vector<std::string>> SimulatedBrokers::TopicNames() {
+absl::StatusOr<std::map<std::string, int32_t>> SimulatedBrokers::ListTopics() {
   if (absl::Status asked = Ask(); !asked.ok()) return asked;
-  return broker_.TopicNames();
+  std::map<std::string, int32_t> topics;
+  for (const std::string& name : broker_.TopicNames()) topics.emplace(name, broker_.CountPartitions(name));
+  return topics;
 }
 
 absl::StatusOr<int32_t> SimulatedBrokers::CountPartitions(const std::string& topic) {
@@ -64,11 +66,18 @@ absl::Status SimulatedBrokers::CreateTopic(const TopicFacts& topic, bool validat
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CommittedOffset>> SimulatedBrokers::AskCommitted(const std::string& topic,
-                                                                            int32_t partitions) {
-  if (absl::Status asked = Ask(); !asked.ok()) return asked;
-  auto committed = group_.Committed(topic, partitions);
-  thread_.Pass();
+ByTopic<std::vector<CommittedOffset>> SimulatedBrokers::AskCommittedOf(
+    const std::map<std::string, int32_t>& partitions) {
+  const absl::Status asked = Ask();
+  ByTopic<std::vector<CommittedOffset>> committed;
+  for (const auto& [topic, count] : partitions) {
+    if (asked.ok()) {
+      committed.emplace(topic, group_.Committed(topic, count));
+    } else {
+      committed.emplace(topic, asked);
+    }
+  }
+  if (asked.ok()) thread_.Pass();
   return committed;
 }
 

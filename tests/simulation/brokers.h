@@ -25,13 +25,12 @@ class SimulatedBrokers final : public Brokers {
 
   absl::Status LastError() override { return absl::OkStatus(); }
   absl::StatusOr<int> CountBrokers() override;
-  absl::StatusOr<std::vector<std::string>> TopicNames() override;
+  absl::StatusOr<std::map<std::string, int32_t>> ListTopics() override;
   absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override;
   absl::StatusOr<TopicFacts> DescribeTopic(const std::string& topic) override;
   absl::Status CreateTopic(const TopicFacts& topic, bool validate_only) override;
-  using Brokers::AskCommitted;
-  absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic,
-                                                            int32_t partitions) override;
+  ByTopic<std::vector<CommittedOffset>> AskCommittedOf(
+      const std::map<std::string, int32_t>& partitions) override;
   absl::StatusOr<EndsByTopic> AskOffsets(const PartitionsByTopic& partitions, absl::Time at,
                                          absl::Duration timeout) override;
   absl::StatusOr<OffsetRange> AskBounds(const std::string& topic, int32_t partition) override;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,8 @@ struct FakeTopics {
   absl::Status may_create = {};
   std::vector<std::string> created = {};
   EndsByTopic deleted_below = {};
+  std::set<std::string> hidden = {};  // topics that no list of topics has
+  int questions = 0;                  // requests, of all clients
 };
 
 // A client of this group.
@@ -53,43 +56,59 @@ class FakeBrokers final : public Brokers {
 
   absl::Status LastError() override { return topics_.refusal.ok() ? Away() : topics_.refusal; }
   absl::StatusOr<int> CountBrokers() override {
+    ++topics_.questions;
     if (absl::Status away = LastError(); !away.ok()) return away;
     return 1;
   }
-  absl::StatusOr<std::vector<std::string>> TopicNames() override {
+  absl::StatusOr<std::map<std::string, int32_t>> ListTopics() override {
+    ++topics_.questions;
     if (absl::Status away = Away(); !away.ok()) return away;
-    std::vector<std::string> names;
-    for (const auto& [name, topic] : topics_.by_name) names.push_back(name);
-    return names;
+    std::map<std::string, int32_t> topics;
+    for (const auto& [name, topic] : topics_.by_name) {
+      if (!topics_.hidden.contains(name)) topics.emplace(name, topic.partitions);
+    }
+    return topics;
   }
   absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override {
+    ++topics_.questions;
     if (absl::Status found = Find(topic); !found.ok()) return found;
     return topics_.by_name[topic].partitions;
   }
   absl::StatusOr<TopicFacts> DescribeTopic(const std::string& topic) override {
+    ++topics_.questions;
     if (absl::Status found = Find(topic); !found.ok()) return found;
     return TopicFacts{.name = topic,
                       .partitions = topics_.by_name[topic].partitions,
                       .config = topics_.by_name[topic].config};
   }
   absl::Status CreateTopic(const TopicFacts& topic, bool validate_only) override {
+    ++topics_.questions;
     if (absl::Status away = Away(); !away.ok()) return away;
     if (!topics_.may_create.ok() || validate_only) return topics_.may_create;
     topics_.created.push_back(topic.name);
     topics_.by_name[topic.name] = {.partitions = topic.partitions, .config = topic.config};
     return absl::OkStatus();
   }
-  using Brokers::AskCommitted;
-  absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic,
-                                                            int32_t partitions) override {
-    if (absl::Status found = Find(topic); !found.ok()) return found;
-    if (topics_.group_trouble.contains(group_)) return topics_.group_trouble[group_];
-    std::vector<CommittedOffset> committed = topics_.by_name[topic].commits[group_];
-    committed.resize(static_cast<size_t>(partitions));
-    return committed;
+  ByTopic<std::vector<CommittedOffset>> AskCommittedOf(
+      const std::map<std::string, int32_t>& partitions) override {
+    ++topics_.questions;
+    ByTopic<std::vector<CommittedOffset>> answers;
+    for (const auto& [topic, count] : partitions) {
+      absl::StatusOr<std::vector<CommittedOffset>>& answer = answers[topic];
+      if (absl::Status found = Find(topic); !found.ok()) {
+        answer = found;
+      } else if (topics_.group_trouble.contains(group_)) {
+        answer = topics_.group_trouble[group_];
+      } else {
+        answer = topics_.by_name[topic].commits[group_];
+        answer->resize(static_cast<size_t>(count));
+      }
+    }
+    return answers;
   }
   absl::StatusOr<EndsByTopic> AskOffsets(const PartitionsByTopic& partitions, absl::Time at,
                                          absl::Duration) override {
+    ++topics_.questions;
     EndsByTopic offsets;
     for (const auto& [topic, of_topic] : partitions) {
       if (absl::Status found = Find(topic); !found.ok()) return found;
@@ -105,6 +124,7 @@ class FakeBrokers final : public Brokers {
     return offsets;
   }
   absl::StatusOr<OffsetRange> AskBounds(const std::string& topic, int32_t partition) override {
+    ++topics_.questions;
     if (absl::Status found = Find(topic); !found.ok()) return found;
     FakeTopics::Topic& known = topics_.by_name[topic];
     return OffsetRange{known.starts[partition], known.ends[partition]};

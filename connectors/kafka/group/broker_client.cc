@@ -44,7 +44,9 @@ absl::StatusOr<int> BrokerClient::CountBrokers() {
   return count;
 }
 
-absl::StatusOr<std::vector<std::string>> BrokerClient::TopicNames() { return kafka::TopicNames(client()); }
+absl::StatusOr<std::map<std::string, int32_t>> BrokerClient::ListTopics() {
+  return kafka::ListTopics(client());
+}
 
 absl::StatusOr<int32_t> BrokerClient::CountPartitions(const std::string& topic) {
   return kafka::CountPartitions(client(), topic, kAskTimeoutMs);
@@ -58,9 +60,9 @@ absl::Status BrokerClient::CreateTopic(const TopicFacts& topic, bool validate_on
   return kafka::CreateTopic(client(), topic, validate_only);
 }
 
-absl::StatusOr<std::vector<CommittedOffset>> BrokerClient::AskCommitted(const std::string& topic,
-                                                                        int32_t partitions) {
-  return kafka::AskCommitted(client(), topic, partitions);
+ByTopic<std::vector<CommittedOffset>> BrokerClient::AskCommittedOf(
+    const std::map<std::string, int32_t>& partitions) {
+  return kafka::AskCommitted(client(), partitions);
 }
 
 absl::StatusOr<EndsByTopic> BrokerClient::AskOffsets(const PartitionsByTopic& partitions, absl::Time at,

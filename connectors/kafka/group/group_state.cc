@@ -44,11 +44,6 @@ ByTopic<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client,
   return result;
 }
 
-absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, const std::string& topic,
-                                                          int32_t partitions) {
-  return std::move(AskCommitted(client, {{topic, partitions}}).at(topic));
-}
-
 rd_kafka_resp_err_t CommitOffsets(rd_kafka_t* client, const rd_kafka_topic_partition_list_t& offsets,
                                   int timeout_ms) {
   // rd_kafka_commit() waits for an answer however long it takes.

@@ -14,10 +14,8 @@
 
 namespace lethe::kafka {
 
-// By partition, for 0 .. partitions - 1; `client` is of the group. Unavailable: ask again.
-absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, const std::string& topic,
-                                                          int32_t partitions);
-// The same of several topics, in one request.
+// By partition, for 0 .. partitions - 1 of any topics, in one request; `client` is of the group. Unavailable:
+// ask again.
 ByTopic<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client,
                                                    const std::map<std::string, int32_t>& partitions);
 

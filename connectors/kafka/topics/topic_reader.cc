@@ -147,8 +147,11 @@ absl::Status TopicReader::FindEnds(const std::function<bool()>& go_on) {
   const absl::StatusOr<int32_t> partitions =
       AskPatiently(go_on, [&] { return CountPartitions(consumer_.get(), options_.topic, kReadTimeoutMs); });
   if (absl::IsNotFound(partitions.status())) {
-    const std::optional<std::string> nearest =
-        Nearest(options_.topic, TopicNames(consumer_.get()).value_or(std::vector<std::string>()));
+    std::vector<std::string> others;
+    if (const auto topics = ListTopics(consumer_.get()); topics.ok()) {
+      for (const auto& [name, count] : *topics) others.push_back(name);
+    }
+    const std::optional<std::string> nearest = Nearest(options_.topic, others);
     return absl::NotFoundError(absl::StrCat("topic ", options_.topic, " does not exist at ", options_.brokers,
                                             nearest ? absl::StrCat("; did you mean ", *nearest, "?") : "",
                                             "; kafka-topics.sh --bootstrap-server ", options_.brokers,

@@ -55,17 +55,17 @@ std::string ClusterId(rd_kafka_t* client, int timeout_ms) {
 
 bool IsEmbedded(rd_kafka_t* client) { return absl::StartsWith(ClusterId(client), "mockCluster"); }
 
-absl::StatusOr<std::vector<std::string>> TopicNames(rd_kafka_t* client) {
+absl::StatusOr<std::map<std::string, int32_t>> ListTopics(rd_kafka_t* client) {
   const rd_kafka_metadata_t* metadata = nullptr;
   const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 1, nullptr, &metadata, kTopicsTimeoutMs);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the topics of the cluster");
-  std::vector<std::string> names;
+  std::map<std::string, int32_t> topics;
   for (int i = 0; i < metadata->topic_cnt; ++i) {
-    const absl::string_view name = metadata->topics[i].topic;
-    if (!absl::StartsWith(name, "__")) names.emplace_back(name);
+    const rd_kafka_metadata_topic& topic = metadata->topics[i];
+    if (!absl::StartsWith(topic.topic, "__")) topics.emplace(topic.topic, topic.partition_cnt);
   }
   rd_kafka_metadata_destroy(metadata);
-  return names;
+  return topics;
 }
 
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name) {

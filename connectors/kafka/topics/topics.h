@@ -4,8 +4,9 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <cstdint>
+#include <map>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,7 +22,7 @@ std::string ClusterId(rd_kafka_t* client, int timeout_ms = 1500);
 bool IsEmbedded(rd_kafka_t* client);
 
 // As of Brokers.
-absl::StatusOr<std::vector<std::string>> TopicNames(rd_kafka_t* client);
+absl::StatusOr<std::map<std::string, int32_t>> ListTopics(rd_kafka_t* client);
 
 // Asks once; for a few seconds at most. Unavailable: ask again. NotFound: there is no such topic (yet).
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);

@@ -303,7 +303,7 @@ TopicList::Candidate TopicList::CandidateOf(const std::vector<const Pattern*>& m
 TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
                                    const std::set<std::string>& present,
                                    const HasCommits& has_commits) const {
-  Inputs inputs = {.topics = named_, .refused = {}, .unmatched = {}};
+  Inputs inputs = {.topics = named_, .named = named_.size(), .refused = {}, .unmatched = {}};
   std::set<const Pattern*> matched;
   std::vector<DaemonOptions> candidates;
   std::vector<std::string> left_out;
@@ -334,20 +334,28 @@ TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
   // Those of a rank are inputs, or not, before the next is looked at.
   enum Rank { kPresent, kWithCommits, kNew, kRanks };
   std::array<std::vector<const DaemonOptions*>, kRanks> ranks;
+  std::vector<const DaemonOptions*> in_doubt;
   std::map<const DaemonOptions*, absl::Status> unknown;
   Neighbours all;
   for (const DaemonOptions& each : named_) all.Add(each);
   for (const DaemonOptions& each : candidates) all.Add(each);
   for (const DaemonOptions& each : candidates) {
-    Rank rank = kNew;
     if (present.contains(each.input)) {
-      rank = kPresent;
+      ranks[kPresent].push_back(&each);
     } else if (!all.ClashOf(each).empty()) {
-      const absl::StatusOr<bool> committed = has_commits(each);
-      if (!committed.ok()) unknown.emplace(&each, committed.status());
-      if (committed.value_or(true)) rank = kWithCommits;
+      in_doubt.push_back(&each);
+    } else {
+      ranks[kNew].push_back(&each);
     }
-    ranks[rank].push_back(&each);
+  }
+  if (!in_doubt.empty()) {
+    const std::vector<absl::StatusOr<bool>> committed = has_commits(in_doubt);
+    for (size_t i = 0; i < in_doubt.size(); ++i) {
+      Rank rank = kNew;
+      if (!committed[i].ok()) unknown.emplace(in_doubt[i], committed[i].status());
+      if (committed[i].value_or(true)) rank = kWithCommits;
+      ranks[rank].push_back(in_doubt[i]);
+    }
   }
   Neighbours taken;
   for (const DaemonOptions& each : named_) taken.Add(each);

@@ -46,16 +46,19 @@ class TopicList {
   };
   struct Inputs {
     std::vector<DaemonOptions> topics;
+    size_t named = 0;                  // the first so many have an entry by name
     std::vector<Refused> refused;      // topics that a pattern matches, and that must not be read
     std::vector<Unmatched> unmatched;  // patterns that match no other topic
   };
-  // Whether the group has committed offsets of what it judges for these options; else why it is not known.
-  using HasCommits = std::function<absl::StatusOr<bool>(const DaemonOptions& options)>;
+  // Of each, whether the group has committed offsets of what it judges for these options; else why it is not
+  // known.
+  using HasCommits =
+      std::function<std::vector<absl::StatusOr<bool>>(const std::vector<const DaemonOptions*>& inputs)>;
   // The inputs among the topics of the cluster; those with a name in any case. `present` are inputs already.
   //
   // Where two do not go together, the names say nothing of which is the stranger's: whoever may create topics
   // chooses them. So one that is an input already comes first, then one with commits; of two that are equal
-  // in this, or if it is not known, neither is an input. `has_commits` is asked of such topics alone.
+  // in this, or if it is not known, neither is an input. `has_commits` is asked once, of such topics alone.
   Inputs Match(const std::set<std::string>& existing, const std::set<std::string>& present,
                const HasCommits& has_commits) const;
 

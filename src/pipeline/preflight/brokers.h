@@ -42,17 +42,17 @@ class Brokers {
   // The last error of its connections; OK if there was none. PermissionDenied: its credentials are refused.
   virtual absl::Status LastError() = 0;
   virtual absl::StatusOr<int> CountBrokers() = 0;
-  // Of all topics but Kafka's own that this user may describe.
-  virtual absl::StatusOr<std::vector<std::string>> TopicNames() = 0;
+  // The number of partitions of all topics but Kafka's own that this user may describe.
+  virtual absl::StatusOr<std::map<std::string, int32_t>> ListTopics() = 0;
   // NotFound: there is no such topic (yet).
   virtual absl::StatusOr<int32_t> CountPartitions(const std::string& topic) = 0;
   virtual absl::StatusOr<TopicFacts> DescribeTopic(const std::string& topic) = 0;
   // With the name, partitions, replicas (0: the brokers' default) and configuration of `topic`. OK if it was
   // created meanwhile. `validate_only` only asks whether it would be created.
   virtual absl::Status CreateTopic(const TopicFacts& topic, bool validate_only) = 0;
-  // By partition, for 0 .. partitions - 1.
-  virtual absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic,
-                                                                    int32_t partitions) = 0;
+  // By partition, for 0 .. partitions - 1 of any topics, in one question.
+  virtual ByTopic<std::vector<CommittedOffset>> AskCommittedOf(
+      const std::map<std::string, int32_t>& partitions) = 0;
   // The first offset at or after the time; InfiniteFuture: the end of the log. Without those that got no
   // answer, or have none. NotFound: a topic was deleted.
   virtual absl::StatusOr<EndsByTopic> AskOffsets(const PartitionsByTopic& partitions, absl::Time at,
@@ -71,7 +71,17 @@ class Brokers {
   using Answers = std::map<std::string, std::map<int32_t, absl::Status>>;  // by topic
   virtual absl::StatusOr<Answers> DeleteRecords(const EndsByTopic& below) = 0;
 
+  absl::StatusOr<std::vector<std::string>> TopicNames() {
+    const auto topics = ListTopics();
+    if (!topics.ok()) return topics.status();
+    std::vector<std::string> names;
+    for (const auto& [name, partitions] : *topics) names.push_back(name);
+    return names;
+  }
   // What the group has committed of a topic.
+  absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic, int32_t partitions) {
+    return std::move(AskCommittedOf({{topic, partitions}}).at(topic));
+  }
   absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const std::string& topic) {
     const auto partitions = CountPartitions(topic);
     if (!partitions.ok()) return partitions.status();

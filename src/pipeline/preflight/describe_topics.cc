@@ -1,7 +1,9 @@
 #include "src/pipeline/preflight/describe_topics.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "src/pipeline/options/stage_options.h"
@@ -82,6 +84,27 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, Brokers& 
   }
   if (!asked.ok()) return asked;
   return topics;
+}
+
+absl::Status CheckListed(const DaemonOptions& options, const std::map<std::string, int32_t>& listed) {
+  std::vector<std::pair<absl::string_view, std::string>> written = {{"output", options.output}};
+  for (const CounterOptions& each : options.counters) {
+    if (each.mode != CounterMode::kTotal) written.emplace_back("counter", each.output);
+  }
+  if (!options.divert.empty()) written.emplace_back("divert", options.divert);
+  for (const auto& [role, name] : written) {
+    // Kafka's own are in no list.
+    if (listed.contains(name) || absl::StartsWith(name, "__")) continue;
+    int32_t partitions = 0;
+    for (const std::string& input : options.inputs()) {
+      if (const auto found = listed.find(input); found != listed.end()) {
+        partitions = std::max(partitions, found->second);
+      }
+    }
+    return absl::NotFoundError(absl::StrCat(MissingTopic(options, role, name, partitions, {}).message(),
+                                            "; if it does exist, grant this user Describe and Write on it"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace lethe

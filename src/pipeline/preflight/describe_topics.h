@@ -2,6 +2,8 @@
 #ifndef LETHE_SRC_PIPELINE_PREFLIGHT_DESCRIBE_TOPICS_H_
 #define LETHE_SRC_PIPELINE_PREFLIGHT_DESCRIBE_TOPICS_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,9 @@ absl::StatusOr<TopicFacts> DescribeInputs(const DaemonOptions& options, const st
                                           Brokers& brokers);
 // NotFound: one is missing that lethe does not create.
 absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, Brokers& brokers);
+// NotFound: the list of all topics that this user may describe, with their partitions, lacks one that lethe
+// does not create. It asks nothing, and so cannot tell whether the topic is missing, or hidden.
+absl::Status CheckListed(const DaemonOptions& options, const std::map<std::string, int32_t>& listed);
 
 }  // namespace lethe
 

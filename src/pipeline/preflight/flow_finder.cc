@@ -6,6 +6,7 @@
 
 #include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/preflight/describe_topics.h"
 #include "src/pipeline/preflight/inspect_topics.h"
 #include "src/pipeline/preflight/own_topics.h"
 
@@ -18,26 +19,30 @@ constexpr int kMostLogged = 10;
 }  // namespace
 
 absl::Status FlowFinder::Look(Brokers& brokers) {
-  const auto named = brokers.TopicNames();
-  if (!named.ok()) return named.status();
-  const std::set<std::string> names = {named->begin(), named->end()};
+  const auto listed = brokers.ListTopics();
+  if (!listed.ok()) return listed.status();
+  std::set<std::string> names;
+  for (const auto& [name, partitions] : *listed) names.insert(name);
   if (!at_start_) at_start_ = names;
   std::set<std::string> present;
   for (int32_t flow = 0; flow < flows_.size(); ++flow) {
     const DaemonOptions& options = flows_.at(flow).options;
     present.insert(options.half.routed_from.empty() ? options.input : options.half.routed_from.front());
   }
-  TopicList::Inputs inputs = list_.Match(names, present, HasCommitsBy(brokers));
+  TopicList::Inputs inputs = list_.Match(names, present, HasCommitsBy(brokers, *listed));
   if (names.empty() && inputs.topics.empty()) return absl::UnavailableError(SeesNoTopic().message());
   std::map<std::string, std::string> problems;
   std::set<std::string> passing;  // of these, what may pass by itself
   int added_count = 0;
   for (TopicList::Refused& each : inputs.refused) problems.emplace(each.topic, std::move(each.why));
-  for (const DaemonOptions& options : inputs.topics) {
+  for (size_t i = 0; i < inputs.topics.size(); ++i) {
+    const DaemonOptions& options = inputs.topics[i];
     const bool is_judged = present.contains(options.input);
     if (is_judged && Unrouted(options).empty()) continue;
     std::map<std::string, std::string> missing;  // of merged inputs
-    const absl::Status added = AddTopic(options, brokers, is_judged, added_count < kMostLogged, missing);
+    // Strangers may create as many topics that a pattern matches as they like.
+    absl::Status added = i < inputs.named ? absl::OkStatus() : CheckListed(options, *listed);
+    if (added.ok()) added = AddTopic(options, brokers, is_judged, added_count < kMostLogged, missing);
     added_count += added.ok() && !is_judged ? 1 : 0;
     problems.merge(missing);
     if (!added.ok()) problems.emplace(options.input, std::string(added.message()));

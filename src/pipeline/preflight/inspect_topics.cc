@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,10 @@ absl::Status AddEndOffsets(Brokers& brokers, const std::string& input, Topics& t
     topics.end_offsets.push_back(end->second);
   }
   return absl::OkStatus();
+}
+
+std::string JudgedTopic(const DaemonOptions& options) {
+  return options.scope == Scope::kTopic ? RepartitionTopic(options) : options.input;
 }
 
 }  // namespace
@@ -106,29 +111,42 @@ std::optional<Finding> FindWrittenBefore(const DaemonOptions& options,
 }
 
 void WarnOfWritten(const DaemonOptions& options, Brokers& brokers, Topics& topics) {
-  const std::string judged = options.scope == Scope::kTopic ? RepartitionTopic(options) : options.input;
-  const auto committed = brokers.AskCommitted(judged, topics.partitions);
+  const auto committed = brokers.AskCommitted(JudgedTopic(options), topics.partitions);
   if (!committed.ok()) return;
   if (const auto written = FindWrittenBefore(options, *committed, topics.output_partitions, brokers)) {
     topics.warnings.push_back(written->Text());
   }
 }
 
-TopicList::HasCommits HasCommitsBy(Brokers& brokers) {
-  return [&brokers](const DaemonOptions& options) -> absl::StatusOr<bool> {
-    const auto committed =
-        brokers.AskCommitted(options.scope == Scope::kTopic ? RepartitionTopic(options) : options.input);
-    if (absl::IsNotFound(committed.status())) return false;
-    if (!committed.ok()) return committed.status();
-    return HasBegun(*committed);
+TopicList::HasCommits HasCommitsBy(Brokers& brokers, const std::map<std::string, int32_t>& listed) {
+  return [&brokers, &listed](const std::vector<const DaemonOptions*>& inputs) {
+    std::map<std::string, int32_t> asked;
+    for (const DaemonOptions* each : inputs) {
+      if (const auto found = listed.find(JudgedTopic(*each)); found != listed.end()) asked.insert(*found);
+    }
+    const auto committed = brokers.AskCommittedOf(asked);
+    std::vector<absl::StatusOr<bool>> answers;
+    for (const DaemonOptions* each : inputs) {
+      const auto found = committed.find(JudgedTopic(*each));
+      if (found == committed.end() || absl::IsNotFound(found->second.status())) {
+        answers.emplace_back(false);
+      } else if (!found->second.ok()) {
+        answers.emplace_back(found->second.status());
+      } else {
+        answers.emplace_back(HasBegun(*found->second));
+      }
+    }
+    return answers;
   };
 }
 
 absl::StatusOr<TopicList::Inputs> FindInputs(Brokers& brokers, const TopicList& list) {
-  const auto names = Patiently(kFindPatience, [&] { return brokers.TopicNames(); });
-  if (!names.ok()) return names.status();
-  TopicList::Inputs inputs = list.Match({names->begin(), names->end()}, {}, HasCommitsBy(brokers));
-  if (names->empty() && inputs.topics.empty()) return SeesNoTopic();
+  const auto listed = Patiently(kFindPatience, [&] { return brokers.ListTopics(); });
+  if (!listed.ok()) return listed.status();
+  std::set<std::string> names;
+  for (const auto& [name, partitions] : *listed) names.insert(name);
+  TopicList::Inputs inputs = list.Match(names, {}, HasCommitsBy(brokers, *listed));
+  if (names.empty() && inputs.topics.empty()) return SeesNoTopic();
   return inputs;
 }
 

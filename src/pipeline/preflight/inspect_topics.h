@@ -3,6 +3,7 @@
 #define LETHE_SRC_PIPELINE_PREFLIGHT_INSPECT_TOPICS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -37,8 +38,9 @@ std::optional<Finding> FindWrittenBefore(const DaemonOptions& options,
 // Adds it to the warnings of the topics of the judging stage.
 void WarnOfWritten(const DaemonOptions& options, Brokers& brokers, Topics& topics);
 
-// By what the group has committed. The brokers outlive it.
-TopicList::HasCommits HasCommitsBy(Brokers& brokers);
+// By what the group has committed of these topics, which are all that there are, with their partitions. Both
+// outlive it.
+TopicList::HasCommits HasCommitsBy(Brokers& brokers, const std::map<std::string, int32_t>& listed);
 // The topics of the list that are there now. Unavailable: no broker answers. FailedPrecondition: there is
 // none that this user sees.
 absl::StatusOr<TopicList::Inputs> FindInputs(Brokers& brokers, const TopicList& list);
