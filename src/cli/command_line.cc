@@ -49,7 +49,7 @@ constexpr char kFilterFooter[] =
 gzip is recognized and unpacked. The summary goes to stderr.
 
 Exit codes: 0 all is well; 1 it failed at run time; 2 the command line is wrong; 3 no line had a usable id or time, so
-nothing was deduplicated; 130 it was interrupted.
+nothing was deduplicated, or the times are of another unit; 130 it was interrupted.
 
 Example:
   tail -F events.ndjson | lethe filter --id json:/id --horizon 1h > unique.ndjson

@@ -36,6 +36,7 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
       break;
     }
     const absl::Time time = Believe(task, input, latest);
+    flow.warnings.SeeTime(input.timestamp_ms);
     oldest_ms = std::min(oldest_ms, input.timestamp_ms);
     if (!input.key) task.Count(&RecordCounts::unkeyed);
     if (IsJudged(fields) && task.UndeliverableAt(input.offset) == nullptr) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "src/record/json_scanner.h"
 #include "src/record/record_format.h"
@@ -66,16 +68,12 @@ std::optional<int64_t> ParseInteger(absl::string_view text) {
   return WhyNoInteger(text, &number) == nullptr ? std::optional(number) : std::nullopt;
 }
 
-std::optional<absl::Time> ParseTime(const Found& found) {
-  switch (found.kind) {
-    case Kind::kNumber:
-      return ParseUnixTime(found.text, found.unit);
-    case Kind::kString:
-      return ParseRfc3339(found.text);
-    default:
-      if (ParseInteger(found.text)) return ParseUnixMillis(found.text);
-      return ParseRfc3339(found.text);
-  }
+// The bounds are those of a double that is an int64_t.
+std::optional<int64_t> ParseWhole(absl::string_view number) {
+  if (const auto integer = ParseInteger(number)) return integer;
+  double value = 0;
+  if (!absl::SimpleAtod(number, &value)) return std::nullopt;
+  return static_cast<int64_t>(std::clamp(std::floor(value), -0x1p62, 0x1p62));
 }
 
 std::optional<Source> MakeSource(std::optional<Field> field, std::vector<Part>& parts) {
@@ -122,6 +120,7 @@ struct RecordReader::Impl {
 
   std::vector<Source> id;
   std::optional<Source> time;
+  TimeUnit time_unit;
   std::vector<CounterSource> counters;
   std::vector<Part> parts;
 
@@ -134,7 +133,7 @@ struct RecordReader::Impl {
   std::vector<CounterUpdate> updates;
 };
 
-RecordReader::Impl::Impl(RecordSpec spec) {
+RecordReader::Impl::Impl(RecordSpec spec) : time_unit(spec.time_unit) {
   for (Field& field : spec.id.fields) id.push_back(*MakeSource(std::move(field), parts));
   time = MakeSource(std::move(spec.time), parts);
   for (CounterSpec& counter : spec.counters) {
@@ -268,7 +267,12 @@ void RecordReader::Impl::ReadTime(const RecordView& record) {
   const Found found = Find(*time, record, &time_text);
   fields.time_state = found.state;
   if (found.state != State::kPresent) return;
-  const std::optional<absl::Time> parsed = ParseTime(found);
+  const bool is_number =
+      found.kind == Kind::kNumber || (found.kind != Kind::kString && ParseInteger(found.text).has_value());
+  const bool is_of_unit = is_number && found.unit == TimeUnit::kMilliseconds;
+  if (is_of_unit) fields.unix_time = ParseWhole(found.text);
+  const std::optional<absl::Time> parsed =
+      is_number ? ParseUnixTime(found.text, is_of_unit ? time_unit : found.unit) : ParseRfc3339(found.text);
   if (parsed) fields.time = *parsed;
   if (!parsed) fields.time_state = State::kMissing;
 }

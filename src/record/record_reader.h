@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "src/record/field_value.h"
 #include "src/record/record.h"
 #include "src/record/schema_source.h"
 
@@ -86,10 +87,11 @@ struct CounterSpec {
 
 struct RecordSpec {
   IdSpec id;
-  // Number: Unix milliseconds, or what the schema says (Avro's timestamps and dates; the seconds of
+  // Number: Unix time in `time_unit`, or what the schema says (Avro's timestamps and dates; the seconds of
   // google.protobuf.Timestamp); string: RFC 3339; key, value or header: the text of either, the
-  // milliseconds an integer. Other times, and those outside the years 0 to 9999, are missing.
+  // Unix time an integer. Other times, and those outside the years 0 to 9999, are missing.
   std::optional<Field> time = std::nullopt;
+  TimeUnit time_unit = TimeUnit::kMilliseconds;
   std::vector<CounterSpec> counters = {};
   // For fields that need a schema; outlives the readers. Null: there is none, and such records are malformed.
   SchemaSource* schemas = nullptr;
@@ -127,6 +129,9 @@ struct RecordFields {
 
   State time_state = State::kMissing;
   absl::Time time = absl::InfinitePast();
+  // The whole number at the place of the time, in time_unit; also of a time that is out of bounds. nullopt: a
+  // text is there, or the schema says which unit it has, or nothing is.
+  std::optional<int64_t> unix_time;
 
   // One for each counter of the spec, in its order.
   absl::Span<const CounterUpdate> counters;

@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/civil_time.h"
 
 namespace lethe {
@@ -12,6 +14,33 @@ namespace {
 
 constexpr int64_t kFirstMillis = -62'167'219'200'000;  // 0000-01-01T00:00:00Z
 constexpr int64_t kLastMillis = 253'402'300'799'999;   // 9999-12-31T23:59:59.999Z
+
+absl::Duration LengthOf(TimeUnit unit) {
+  switch (unit) {
+    case TimeUnit::kMilliseconds:
+      return absl::Milliseconds(1);
+    case TimeUnit::kMicroseconds:
+      return absl::Microseconds(1);
+    case TimeUnit::kNanoseconds:
+      return absl::Nanoseconds(1);
+    case TimeUnit::kSeconds:
+    case TimeUnit::kTimestamp:
+      return absl::Seconds(1);
+    case TimeUnit::kDays:
+      return absl::Hours(24);
+  }
+  return absl::ZeroDuration();
+}
+
+// The units that are taken for milliseconds by mistake.
+struct OtherUnit {
+  TimeUnit unit;
+  absl::string_view symbol;
+  absl::string_view name;
+};
+constexpr OtherUnit kOtherUnits[] = {{TimeUnit::kSeconds, "s", "seconds"},
+                                     {TimeUnit::kMicroseconds, "us", "microseconds"},
+                                     {TimeUnit::kNanoseconds, "ns", "nanoseconds"}};
 
 // Takes parts off the front of a text. After a missing part it stays not AllTaken().
 class Parts {
@@ -116,31 +145,53 @@ std::optional<absl::Time> ParseUnixMillis(absl::string_view number) {
   return absl::FromUnixMillis(milliseconds);
 }
 
-std::optional<absl::Time> ParseUnixTime(absl::string_view integer, TimeUnit unit) {
-  if (unit == TimeUnit::kMilliseconds) return ParseUnixMillis(integer);
-  int64_t number = 0;
-  if (!absl::SimpleAtoi(integer, &number)) return std::nullopt;
-  absl::Time time;
-  switch (unit) {
-    case TimeUnit::kMilliseconds:
-    case TimeUnit::kMicroseconds:
-      time = absl::FromUnixMicros(number);
-      break;
-    case TimeUnit::kNanoseconds:
-      time = absl::FromUnixNanos(number);
-      break;
-    case TimeUnit::kSeconds:
-    case TimeUnit::kTimestamp:
-      time = absl::FromUnixSeconds(number);
-      break;
-    case TimeUnit::kDays:
-      time = absl::UnixEpoch() + number * absl::Hours(24);
-      break;
+std::optional<absl::Time> ParseUnixTime(absl::string_view number, TimeUnit unit) {
+  if (unit == TimeUnit::kMilliseconds) return ParseUnixMillis(number);
+  int64_t whole = 0;
+  double value = 0;
+  absl::Duration since;
+  if (absl::SimpleAtoi(number, &whole)) {
+    since = whole * LengthOf(unit);
+  } else if (absl::SimpleAtod(number, &value)) {
+    since = value * LengthOf(unit);
+  } else {
+    return std::nullopt;
   }
+  const absl::Time time = absl::UnixEpoch() + since;
   if (time < absl::FromUnixMillis(kFirstMillis) || time > absl::FromUnixMillis(kLastMillis)) {
     return std::nullopt;
   }
   return time;
+}
+
+void TimeUnitCheck::AddWrong(int64_t number) {
+  ++wrong_;
+  example_ = number;
+  for (size_t i = 0; i < kUnits; ++i) {
+    const absl::Duration since = number * LengthOf(kOtherUnits[i].unit);
+    if (since >= absl::Milliseconds(kFirst) && since < absl::Milliseconds(kEnd)) ++fitting_[i];
+  }
+}
+
+std::optional<size_t> TimeUnitCheck::Likely() const {
+  static_assert(std::size(kOtherUnits) == kUnits);
+  for (size_t i = 0; i < kUnits; ++i) {
+    if (2 * fitting_[i] > times_) return i;
+  }
+  return std::nullopt;
+}
+
+absl::string_view TimeUnitCheck::LikelyUnit() const {
+  const auto likely = Likely();
+  return likely ? kOtherUnits[*likely].symbol : "";
+}
+
+std::string TimeUnitCheck::Text() const {
+  const auto likely = Likely();
+  return absl::StrCat(
+      wrong_, " of ", times_, " are before 2000 or after 2099, such as ", example_, " (",
+      absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::FromUnixMillis(example_), absl::UTCTimeZone()), ")",
+      likely ? absl::StrCat(", and likely ", kOtherUnits[*likely].name) : "");
 }
 
 }  // namespace lethe

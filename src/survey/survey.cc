@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "src/record/timestamp.h"
 #include "src/survey/id_places.h"
 #include "src/survey/id_quality.h"
 #include "src/text/fixed_hash.h"
@@ -242,6 +243,7 @@ class Survey::Impl {
     frames_.Add(record.record.key, record.record.value);
     if (record.time_ms >= 0) {
       times_.Add(record.time_ms);
+      unit_.Add(record.time_ms);
     } else {
       ++without_time_;
     }
@@ -259,7 +261,11 @@ class Survey::Impl {
     report.records = records_;
     report.without_time = without_time_;
     report.frames = frames_;
-    times_.Fill(report);
+    if (unit_.MostAreWrong()) {
+      report.wrong_times = unit_.Text();
+    } else {
+      times_.Fill(report);
+    }
     for (Tracked& tracked : tracked_) report.candidates.push_back(tracked.Candidate());
     Judge(report.candidates);
     return report;
@@ -304,6 +310,7 @@ class Survey::Impl {
   int64_t without_time_ = 0;
   RegistryFrames frames_;
   Times times_;
+  TimeUnitCheck unit_;
   std::vector<Held> held_;
   size_t held_bytes_ = 0;
   std::vector<Tracked> tracked_;  // empty while candidates are not chosen

@@ -65,6 +65,9 @@ struct SurveyReport {
   absl::Time begin = absl::InfinitePast();
   absl::Time end = absl::InfinitePast();
   double rate = 0;  // records a second between them; 0 if they are the same
+  // Most times are of another unit than Kafka's milliseconds, so times, rate and lateness mean nothing.
+  // Empty: they are not.
+  std::string wrong_times;
   RegistryFrames frames;
   // Best first. If the id was given: that one alone.
   std::vector<IdCandidate> candidates;

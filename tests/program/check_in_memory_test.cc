@@ -172,6 +172,15 @@ TEST_F(CheckInMemory, AllIsWell) {
   EXPECT_EQ(probes_.written, (std::map<std::string, int64_t>{{"out", 1001}})) << "one byte too large";
 }
 
+// Timestamps in seconds are January 1970 to Kafka.
+TEST_F(CheckInMemory, TimesInAnotherUnitAreFound) {
+  for (FakeTopics::Record& record : topics_.by_name["in"].records) {
+    record.time = absl::FromUnixMillis(absl::ToUnixSeconds(record.time));
+  }
+  EXPECT_TRUE(absl::StrContains(Check(), "warning times of in: input topic in has wrong timestamps"));
+  EXPECT_TRUE(absl::StrContains(Check(), "likely seconds"));
+}
+
 // After a renamed group, or one whose offsets expired.
 TEST_F(CheckInMemory, AGroupThatBeginsWhereTheOutputHasRecordsIsWarnedOf) {
   AddTopic("out").ends = {{0, 0}, {1, 5}};

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/daemon/daemon.h"
+#include "src/pipeline/report/remarks.h"
 #include "tests/support/fake_brokers.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/log_of.h"
@@ -212,6 +213,20 @@ TEST_F(DaemonRunTest, AGroupThatBeginsAtTheEndIsNotWarnedOf) {
   topics_.by_name["out"].ends[0] = 1;
   options_.start = Start::kLatest;
   EXPECT_EQ(WarningsOf([&] { EXPECT_TRUE(Run().ok()); }), "");
+}
+
+TEST_F(DaemonRunTest, TimesInAnotherUnitAreSaidInLogAndReport) {
+  for (int i = 0; i < 300; ++i) {
+    logs_.Append({0, 0}, {.key = absl::StrCat(i), .value = "v", .timestamp_ms = 1'700'000'000 + i});
+  }
+  topics_.by_name["in"].ends[0] = logs_.logs[{0, 0}].end();
+  const std::string warnings = WarningsOf([&] { EXPECT_TRUE(Run().ok()); });
+  EXPECT_NE(warnings.find("in: wrong timestamps"), std::string::npos) << warnings;
+  EXPECT_NE(warnings.find("likely seconds"), std::string::npos) << warnings;
+  EXPECT_EQ(Out().size(), 300u);
+  const std::vector<std::string> remarks = Remarks(daemon_->Report());
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_NE(remarks[0].find("likely seconds"), std::string::npos) << remarks[0];
 }
 
 TEST_F(DaemonRunTest, ATopicThatWouldFeedItselfIsRefused) {

@@ -352,6 +352,7 @@ TEST(FilterCommandTest, RefusesWhatALineDoesNotHave) {
 TEST(FilterCommandTest, TimeIsTheRecords) {
   FilterCommandOptions options = Options("json:/id");
   options.time = Field::Parse("json:/t").value();
+  options.time_unit = TimeUnit::kMilliseconds;  // of 1970
   std::string early;
   std::string late;
   // Lines without an id, which move time and nothing else.
@@ -369,6 +370,75 @@ TEST(FilterCommandTest, TimeIsTheRecords) {
     EXPECT_EQ(Filter(options, early + same + late + same).output, early + same + late + same)
         << EngineName(engine);
   }
+}
+
+// Events that are one second apart; each id comes again after half of them.
+std::string DayInUnit(int lines, int64_t first, int64_t step) {
+  std::string text;
+  for (int i = 0; i < lines; ++i) {
+    absl::StrAppend(&text, "{\"id\":", i % (lines / 2), ",\"t\":", first + i * step, "}\n");
+  }
+  return text;
+}
+
+// Seconds taken for milliseconds are January 1970, where a horizon of an hour is one of 41 days: an id that
+// comes again after two hours would be dropped.
+TEST(FilterCommandTest, TimesInAnotherUnitAreRefusedBeforeTheyCostALine) {
+  FilterCommandOptions options = Options("json:/id");
+  options.time = Field::Parse("json:/t").value();
+  const struct {
+    const char* unit;
+    int64_t first, step;
+  } kCases[] = {{"--time-unit s", 1'700'000'000, 1},
+                {"--time-unit us", 1'700'000'000'000'000, 1'000'000},
+                {"--time-unit ns", 1'700'000'000'000'000'000, 1'000'000'000}};
+  for (const auto& [unit, first, step] : kCases) {
+    for (const int lines : {14'400, 10}) {
+      const std::string text = DayInUnit(lines, first, step);
+      const Outcome outcome = Filter(options, text);
+      EXPECT_FALSE(outcome.status.ok()) << unit << " " << lines;
+      EXPECT_TRUE(Says(outcome.status.message(), unit));
+      EXPECT_TRUE(Says(outcome.status.message(), "json:/t"));
+      std::ostringstream err;
+      EXPECT_EQ(ReportError(outcome.status, err), kExitNoId) << unit;
+      EXPECT_EQ(outcome.output, text.substr(0, outcome.output.size())) << "a line before the error was lost";
+    }
+  }
+}
+
+TEST(FilterCommandTest, TimesInAUnitThatTheUserKnowsAreTaken) {
+  FilterCommandOptions options = Options("json:/id");
+  options.time = Field::Parse("json:/t").value();
+  const struct {
+    TimeUnit unit;
+    int64_t first, step;
+  } kCases[] = {{TimeUnit::kSeconds, 1'700'000'000, 1},
+                {TimeUnit::kMilliseconds, 1'700'000'000'000, 1000},
+                {TimeUnit::kMicroseconds, 1'700'000'000'000'000, 1'000'000},
+                {TimeUnit::kNanoseconds, 1'700'000'000'000'000'000, 1'000'000'000}};
+  for (const auto& [unit, first, step] : kCases) {
+    options.time_unit = unit;
+    const std::string text = DayInUnit(14'400, first, step);
+    const Outcome outcome = Filter(options, text);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.output, text) << "an id comes again after two hours, and the horizon is one";
+  }
+  options.time = std::nullopt;
+  EXPECT_EQ(Filter(options, "{}\n").status.code(), absl::StatusCode::kInvalidArgument)
+      << "no time, but a unit";
+}
+
+// A few wrong times, or texts of the last century, are no wrong unit.
+TEST(FilterCommandTest, TimesThatAreMostlyRightAreTaken) {
+  FilterCommandOptions options = Options("json:/id");
+  options.time = Field::Parse("json:/t").value();
+  std::string text = DayInUnit(1000, 1'700'000'000'000, 1000);
+  for (int i = 0; i < 49; ++i)
+    absl::StrAppend(&text, "{\"id\":\"w", i, "\",\"t\":", 1'700'000'000 + i, "}\n");
+  EXPECT_TRUE(Filter(options, text).status.ok());
+  text.clear();
+  for (int i = 0; i < 500; ++i) absl::StrAppend(&text, "{\"id\":", i, ",\"t\":\"1995-07-01T00:00:01Z\"}\n");
+  EXPECT_TRUE(Filter(options, text).status.ok());
 }
 
 // FilterCommand in a process of its own, with a pipe on either side.

@@ -95,6 +95,17 @@ TEST(RemarksTest, RecordsWithoutAnIdAreReportedWithTheirNumbers) {
       absl::StrContains(Remarks(report)[0], "lane 1: orders: 12,340 of 12,345 records have no usable id"));
 }
 
+TEST(RemarksTest, TimesInAnotherUnitAreReported) {
+  DaemonReport report;
+  report.lanes.resize(1);
+  TimeUnitCheck times;
+  for (int i = 0; i < 100; ++i) times.Add(1'700'000'000 + i);
+  report.lanes[0].wrong_times = {"orders", times};
+  ASSERT_EQ(Remarks(report).size(), 1u);
+  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "orders")) << Remarks(report)[0];
+  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "likely seconds")) << Remarks(report)[0];
+}
+
 TEST(RemarksTest, AQuotaIsReportedForEachClientOfAllLanes) {
   DaemonReport report;
   report.lanes.resize(2);

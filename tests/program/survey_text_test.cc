@@ -180,13 +180,47 @@ TEST(SurveyText, AnEarlyEndIsReported) {
 
 TEST(SurveyText, ProposesAHorizonOneStepLongerThanNeeded) {
   IdFigures figures;
-  EXPECT_EQ(ProposedHorizon(figures), std::nullopt);
+  EXPECT_EQ(ProposedHorizon({}, figures), std::nullopt);
   figures.copies.value = 1;
   for (size_t needed = 0; needed <= kHorizons.size(); ++needed) {
     for (size_t i = 0; i < kHorizons.size(); ++i) figures.caught_share[i].value = i < needed ? 0.9 : 1;
     const size_t next = std::min(needed + 1, kHorizons.size() - 1);
-    EXPECT_EQ(ProposedHorizon(figures), std::max(kHorizons[next], absl::Minutes(10))) << needed;
+    EXPECT_EQ(ProposedHorizon({}, figures), std::max(kHorizons[next], absl::Minutes(10))) << needed;
   }
+}
+
+// Seconds taken for milliseconds are January 1970, at a thousand times the rate.
+TEST(SurveyText, TimesInAnotherUnitAreSaidAndGiveNoRateAndNoHorizon) {
+  Survey survey({.id = *IdSpec::Parse("key"), .memory_bytes = 64 << 20});
+  for (int i = 0; i < 500; ++i) {
+    const std::string key = absl::StrCat("k", i % 400);
+    SurveyRecord record;
+    record.record.key = key;
+    record.record.value = key;
+    record.offset = i;
+    record.time_ms = 1'700'000'000 + i;
+    survey.Add(record);
+  }
+  const SurveyText text = {.brokers = "localhost:9092",
+                           .input = "orders",
+                           .in_topic = 500,
+                           .to_read = 500,
+                           .report = survey.Report()};
+  EXPECT_TRUE(absl::StrContains(text.report.wrong_times, "likely seconds")) << text.report.wrong_times;
+  EXPECT_EQ(text.report.rate, 0);
+  EXPECT_EQ(ProposedHorizon(text.report, text.report.candidates.front().figures), std::nullopt);
+  const std::string written = Written(text);
+  EXPECT_TRUE(absl::StrContains(absl::StrReplaceAll(written, {{"\n    ", " "}}), "likely seconds"))
+      << written;
+  EXPECT_FALSE(absl::StrContains(written, "records a second")) << written;
+  EXPECT_FALSE(absl::StrContains(written, "How late")) << written;
+  std::ostringstream json;
+  WriteSurveyJson(text, json);
+  EXPECT_TRUE(
+      absl::StrContains(json.str(), "\"begin_ms\":null,\"end_ms\":null,\"wrong_times\":\"500 of 500"));
+  std::ostringstream list;
+  WriteSurveys({{"orders", text, ""}}, kPlain, list);
+  EXPECT_TRUE(absl::StrContains(list.str(), "likely seconds")) << list.str();
 }
 
 }  // namespace

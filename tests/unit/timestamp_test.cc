@@ -73,5 +73,42 @@ TEST(TimestampTest, UnixMillis) {
   }
 }
 
+TEST(TimestampTest, UnixTimeInOtherUnits) {
+  const absl::Time time = *ParseRfc3339("2023-11-14T22:13:20.5Z");
+  EXPECT_EQ(ParseUnixTime("1700000000", TimeUnit::kSeconds), time - absl::Milliseconds(500));
+  EXPECT_EQ(ParseUnixTime("1700000000.5", TimeUnit::kSeconds), time);
+  EXPECT_EQ(ParseUnixTime("1.7000000005e9", TimeUnit::kSeconds), time);
+  EXPECT_EQ(ParseUnixTime("1700000000500", TimeUnit::kMilliseconds), time);
+  EXPECT_EQ(ParseUnixTime("1700000000500000", TimeUnit::kMicroseconds), time);
+  EXPECT_EQ(ParseUnixTime("1700000000500000000", TimeUnit::kNanoseconds), time);
+  for (const char* text :
+       {"1700000000000", "9223372036854775807", "-9223372036854775807", "1e300", "-1e300", "x"}) {
+    EXPECT_FALSE(ParseUnixTime(text, TimeUnit::kSeconds).has_value()) << text;
+  }
+}
+
+TEST(TimeUnitCheckTest, NamesTheUnitOfTimesThatAreNoMilliseconds) {
+  const struct {
+    int64_t time;
+    const char* unit;
+  } kTimes[] = {{1'700'000'000, "s"},
+                {1'700'000'000'000'000, "us"},
+                {1'700'000'000'000'000'000, "ns"},
+                {0, ""},
+                {INT64_MAX, ""},
+                {INT64_MIN, ""},
+                {800'000'000'000, ""}};
+  for (const auto& [time, unit] : kTimes) {
+    TimeUnitCheck check;
+    for (int i = 0; i < 50; ++i) check.Add(1'700'000'000'000);
+    for (int i = 0; i < 50; ++i) check.Add(time);
+    EXPECT_FALSE(check.MostAreWrong()) << time << ": half of them";
+    for (int i = 0; i < 51; ++i) check.Add(time);
+    EXPECT_TRUE(check.MostAreWrong()) << time;
+    EXPECT_EQ(check.LikelyUnit(), unit) << time;
+    EXPECT_NE(check.Text().find("101 of 151"), std::string::npos) << check.Text();
+  }
+}
+
 }  // namespace
 }  // namespace lethe

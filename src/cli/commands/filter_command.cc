@@ -20,6 +20,7 @@
 #include "lethe/stage.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/interrupt.h"
+#include "src/record/timestamp.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -30,7 +31,11 @@ using LineWithoutId = FilterCommandOptions::WithoutId;
 
 constexpr absl::string_view kObjectTag = "{\"lethe.verdict\":\"duplicate\"";
 constexpr absl::string_view kTextTag = "lethe.verdict=duplicate\t";
-constexpr absl::string_view kTimes = "a time is RFC 3339, such as 2026-01-31T12:00:00Z, or Unix milliseconds";
+constexpr absl::string_view kTimes =
+    "a time is RFC 3339, such as 2026-01-31T12:00:00Z, or Unix time in milliseconds or what --time-unit says";
+// Times of so many lines are looked at together. Stream time starts after them, so that none of them was
+// judged by a wrong time.
+constexpr int64_t kTimesTogether = 100;
 constexpr absl::string_view kJsonSpace = " \t\r\n";
 
 absl::Status CheckField(absl::string_view option, const Field& field) {
@@ -55,7 +60,10 @@ absl::Status Check(const FilterCommandOptions& options) {
   for (const std::string& file : options.files) {
     if (access(file.c_str(), R_OK) != 0) return CannotRead(file);
   }
-  return options.time ? CheckField("time", *options.time) : absl::OkStatus();
+  if (options.time) return CheckField("time", *options.time);
+  if (!options.time_unit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "time_unit: name the place of the time, too, for example --time json:/time");
 }
 
 // The count of one kind of record that an operator should know of, and the first place.
@@ -76,8 +84,12 @@ const char* Handled(LineWithoutId action) {
 class LineFilter {
  public:
   LineFilter(const FilterCommandOptions& options, Partition* partition, int out_fd)
-      : reader_({.id = options.id, .time = options.time}),
+      : reader_({.id = options.id,
+                 .time = options.time,
+                 .time_unit = options.time_unit.value_or(TimeUnit::kMilliseconds)}),
         has_time_(options.time.has_value()),
+        knows_unit_(options.time_unit.has_value()),
+        time_(options.time ? options.time->ToString() : ""),
         on_duplicate_(options.on_duplicate),
         on_missing_id_(options.on_missing_id),
         on_malformed_(options.on_malformed),
@@ -93,12 +105,15 @@ class LineFilter {
   absl::Status Pass(absl::Span<const absl::string_view> lines);
   void Summarize(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
   void SummarizeJson(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
-  // NoIdError() or NoTimeError() if there were lines, and none had an id, or a time.
-  absl::Status CheckFields(const FilterCommandOptions& options) const;
+  // NoIdError() or NoTimeError() if there were lines, and none had an id, or a time; WrongTimesError() of a
+  // few lines.
+  absl::Status CheckFields(const FilterCommandOptions& options);
 
  private:
   absl::Status Take(absl::string_view line, absl::Time now);
   absl::Status TakeWithoutId(absl::string_view line, const RecordFields& fields);
+  // WrongTimesError() if most of the times that were collected are of another unit; begins others.
+  absl::Status CheckUnit();
   std::string Place() const {
     return absl::StrCat("line ", line_, file_.empty() ? "" : absl::StrCat(" of ", file_));
   }
@@ -113,6 +128,8 @@ class LineFilter {
 
   RecordReader reader_;
   const bool has_time_;
+  const bool knows_unit_;
+  const std::string time_;  // its place
   const OnDuplicate on_duplicate_;
   const LineWithoutId on_missing_id_;
   const LineWithoutId on_malformed_;
@@ -131,6 +148,7 @@ class LineFilter {
   Oddities missing_;
   Oddities malformed_;
   Oddities timeless_;  // with a time that is asked for
+  TimeUnitCheck times_;
 };
 
 absl::Status LineFilter::Pass(absl::Span<const absl::string_view> lines) {
@@ -150,6 +168,12 @@ absl::Status LineFilter::Take(absl::string_view line, absl::Time now) {
   const RecordFields& fields = reader_.Read({.key = std::nullopt, .value = text});
   const absl::Time time = has_time_ ? fields.time : now;
   if (has_time_ && fields.time_state != RecordFields::State::kPresent) timeless_.Add(Place(), kTimes);
+  if (fields.unix_time && !knows_unit_) {
+    times_.Add(*fields.unix_time);
+    if (times_.times() == kTimesTogether) {
+      if (absl::Status unit = CheckUnit(); !unit.ok()) return unit;
+    }
+  }
   if (fields.id_state == RecordFields::State::kPresent) {
     events_.push_back({partition_->Hash(fields.id), time});
     event_lines_.push_back(line);
@@ -158,6 +182,12 @@ absl::Status LineFilter::Take(absl::string_view line, absl::Time now) {
   Judge();  // what passes keeps its place
   partition_->Observe(time).IgnoreError();
   return TakeWithoutId(line, fields);
+}
+
+absl::Status LineFilter::CheckUnit() {
+  const TimeUnitCheck times = std::exchange(times_, {});
+  if (!times.MostAreWrong()) return absl::OkStatus();
+  return WrongTimesError(Place(), time_, times);
 }
 
 absl::Status LineFilter::TakeWithoutId(absl::string_view line, const RecordFields& fields) {
@@ -259,8 +289,12 @@ void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memor
       << std::flush;
 }
 
-absl::Status LineFilter::CheckFields(const FilterCommandOptions& options) const {
+absl::Status LineFilter::CheckFields(const FilterCommandOptions& options) {
   if (records_ == 0) return absl::OkStatus();
+  // Behind others a few times say nothing.
+  if (records_ <= kTimesTogether && times_.times() > 0) {
+    if (absl::Status unit = CheckUnit(); !unit.ok()) return unit;
+  }
   if (missing_.count + malformed_.count == records_) {
     return NoIdError(records_, options.id.ToString(), "nothing was deduplicated");
   }

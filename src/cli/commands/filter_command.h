@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "lethe/options.h"
 #include "src/cli/config/setting.h"
+#include "src/record/field_value.h"
 #include "src/record/record_reader.h"
 #include "src/reference/any_engine.h"
 
@@ -32,8 +33,9 @@ struct FilterCommandOptions {
     kFail,  // ends the command with an error
   };
 
-  IdSpec id;                  // `value` and json: only; a line has no key and no headers
-  std::optional<Field> time;  // likewise; without it, a line's time is the time of reading
+  IdSpec id;                          // `value` and json: only; a line has no key and no headers
+  std::optional<Field> time;          // likewise; without it, a line's time is the time of reading
+  std::optional<TimeUnit> time_unit;  // of times that are numbers; nullopt: milliseconds, if they look so
   StageOptions stage;
   std::optional<Reference> reference;  // a filter in place of stage.engine
   OnDuplicate on_duplicate = OnDuplicate::kDrop;
@@ -58,7 +60,9 @@ struct FilterCommandOptions {
 // away (the process ignores SIGPIPE from here on). If the engine does not keep the promise
 // of include/lethe/filter.h, `err` says so at the start. InvalidArgument, before anything is written, for
 // impossible options and unreadable files; FailedPrecondition for a line that kFail ends at, with all lines
-// before it written; NoIdError() if there were lines and none had an id; otherwise the error of reading or
+// before it written; NoIdError() if there were lines and none had an id, or none a time; WrongTimesError() at
+// the end of a hundred lines with times that are most likely of another unit, with all lines
+// before it written; otherwise the error of reading or
 // writing.
 absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err,
                        int stop_fd = -1);

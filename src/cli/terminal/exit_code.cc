@@ -30,6 +30,15 @@ absl::Status NoTimeError(int64_t records, absl::string_view time, absl::string_v
   return error;
 }
 
+absl::Status WrongTimesError(absl::string_view place, absl::string_view time, const TimeUnitCheck& times) {
+  const absl::string_view unit = times.LikelyUnit();
+  absl::Status error = absl::FailedPreconditionError(absl::StrCat(
+      place, ": of the times at ", time, " as milliseconds ", times.Text(), "; set ",
+      unit.empty() ? "" : absl::StrCat("--time-unit ", unit, ", or "), "--time-unit ms if they are right"));
+  error.SetPayload(kNoId, absl::Cord());
+  return error;
+}
+
 int ReportError(const absl::Status& status, std::ostream& err) {
   if (status.ok()) return kExitOk;
   err << "lethe: " << Printable(status.message()) << "\n";

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "src/record/timestamp.h"
 
 namespace lethe {
 
@@ -23,8 +24,11 @@ absl::Status NoIdError(int64_t records, absl::string_view id, absl::string_view 
 // The same of the time, and of `times`, its usable forms.
 absl::Status NoTimeError(int64_t records, absl::string_view time, absl::string_view times);
 
+// The error of a command that ends at `place`: most of the times at `time` are of another unit.
+absl::Status WrongTimesError(absl::string_view place, absl::string_view time, const TimeUnitCheck& times);
+
 // kExitOk, or prints the error as the command's last line: kExitUsage for InvalidArgument, kExitNoId for
-// NoIdError() and NoTimeError(), kExitFailed for others.
+// NoIdError(), NoTimeError() and WrongTimesError(), kExitFailed for others.
 int ReportError(const absl::Status& status, std::ostream& err);
 
 }  // namespace lethe

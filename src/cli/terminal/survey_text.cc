@@ -29,6 +29,7 @@ constexpr size_t kOneMinute = 3, kTenMinutes = 4;  // among kHorizons
 static_assert(kHorizons[kOneMinute] == absl::Minutes(1) && kHorizons[kTenMinutes] == absl::Minutes(10));
 // An id with more records than this share is named.
 constexpr double kHeavy = 0.01;
+constexpr char kWrongTimesRemedy[] = "Have the producers give Kafka its milliseconds.";
 
 // As people say it, and as a flag takes it.
 constexpr std::array<absl::string_view, kHorizons.size()> kHorizonNames = {
@@ -102,7 +103,7 @@ class Writer {
     if (!text_.id_was_given) WriteCandidates();
     const IdCandidate& best = report_.candidates.front();
     WriteDuplicates(best);
-    if (best.figures.copies.value > 0) WriteLateness(best.figures);
+    if (best.figures.copies.value > 0 && report_.wrong_times.empty()) WriteLateness(best.figures);
     WriteNotes(best);
     WriteNext(best);
   }
@@ -156,6 +157,12 @@ void Writer::WriteHead() {
                                   : "No record is in the requested part: read more of the topic, with "
                                     "--records all or a longer --last.",
               "", 2);
+    return;
+  }
+  if (!report_.wrong_times.empty()) {
+    Paragraph(absl::StrCat("The timestamps are wrong, so rates and horizons are unknown: as milliseconds ",
+                           report_.wrong_times, ". ", kWrongTimesRemedy),
+              absl::StrCat("  ", style_.Yellow("!"), " "), 4);
     return;
   }
   if (report_.begin == absl::InfinitePast()) {
@@ -329,7 +336,7 @@ void Writer::WriteNotes(const IdCandidate& candidate) {
                                  ": a constant, or a default, would be dropped as a duplicate of itself."));
   }
   const absl::Duration span = report_.end - report_.begin;
-  const std::optional<absl::Duration> horizon = ProposedHorizon(figures);
+  const std::optional<absl::Duration> horizon = ProposedHorizon(report_, figures);
   if (horizon && *horizon > span && report_.rate > 0 && text_.to_read < text_.in_topic) {
     notes.push_back(absl::StrCat("What was read spans ", Span(span),
                                  ", so later copies cannot show: --records all or --last ",
@@ -345,7 +352,7 @@ void Writer::WriteNotes(const IdCandidate& candidate) {
 
 void Writer::WriteNext(const IdCandidate& candidate) {
   const IdFigures& figures = candidate.figures;
-  const std::optional<absl::Duration> horizon = ProposedHorizon(figures);
+  const std::optional<absl::Duration> horizon = ProposedHorizon(report_, figures);
   const std::string flag = FlagText(horizon.value_or(absl::Hours(24)));
   Heading("Next");
   if (candidate.quality == IdQuality::kPoor) {
@@ -354,9 +361,11 @@ void Writer::WriteNext(const IdCandidate& candidate) {
               "", 2);
     return;
   }
-  Paragraph(horizon ? absl::StrCat("To begin with, a horizon of ", flag,
-                                   ": longer than needed here, because a short survey misses late copies.")
-                    : std::string("No copy was seen here; 24h is the default horizon."),
+  Paragraph(!report_.wrong_times.empty()
+                ? std::string("Correct the timestamps first. 24h is the default horizon.")
+            : horizon ? absl::StrCat("To begin with, a horizon of ", flag,
+                                     ": longer than needed here, because a short survey misses late copies.")
+                      : std::string("No copy was seen here; 24h is the default horizon."),
             "", 2);
   const double unique = report_.rate * (1 - ShareOf(figures.copies.value, report_.records));
   if (report_.rate > 0) {
@@ -414,7 +423,7 @@ std::string JsonOf(const std::vector<CopyExample>& examples) {
                       "]");
 }
 
-std::string JsonOf(const IdCandidate& candidate) {
+std::string JsonOf(const SurveyReport& report, const IdCandidate& candidate) {
   constexpr absl::string_view kQualities[] = {"good", "doubtful", "poor"};
   const IdFigures& figures = candidate.figures;
   std::vector<std::string> horizons;
@@ -423,7 +432,7 @@ std::string JsonOf(const IdCandidate& candidate) {
                                        absl::ToInt64Milliseconds(kHorizons[i]), JsonOf(figures.caught[i]),
                                        JsonOf(figures.caught_share[i])));
   }
-  const std::optional<absl::Duration> proposed = ProposedHorizon(figures);
+  const std::optional<absl::Duration> proposed = ProposedHorizon(report, figures);
   std::string unusable =
       absl::StrJoin(candidate.unusable, ",", [](std::string* out, const IdCandidate::Unusable& record) {
         absl::StrAppendFormat(out, "{\"partition\":%d,\"offset\":%d,\"reason\":%s}", record.partition,
@@ -448,8 +457,8 @@ std::string JsonOf(const IdCandidate& candidate) {
 
 }  // namespace
 
-std::optional<absl::Duration> ProposedHorizon(const IdFigures& figures) {
-  if (figures.copies.value == 0) return std::nullopt;
+std::optional<absl::Duration> ProposedHorizon(const SurveyReport& report, const IdFigures& figures) {
+  if (figures.copies.value == 0 || !report.wrong_times.empty()) return std::nullopt;
   size_t needed = 0;
   while (needed + 1 < kHorizons.size() && figures.caught_share[needed].value < kNearlyAll) ++needed;
   return kHorizons[std::max(kTenMinutes, std::min(needed + 1, kHorizons.size() - 1))];
@@ -479,15 +488,17 @@ void WriteObject(const SurveyText& text, const std::string& error, std::ostream&
       << ",\"in_topic\":" << text.in_topic << ",\"to_read\":" << text.to_read
       << ",\"whole\":" << (text.is_whole ? "true" : "false") << ",\"records\":" << report.records
       << ",\"without_time\":" << report.without_time << ",\"begin_ms\":" << time(report.begin)
-      << ",\"end_ms\":" << time(report.end)
+      << ",\"end_ms\":" << time(report.end) << ",\"wrong_times\":"
+      << (report.wrong_times.empty() ? std::string("null") : JsonString(report.wrong_times))
       << ",\"framed_keys\":" << (report.frames.in_keys() ? "true" : "false")
       << ",\"framed_values\":" << (report.frames.in_values() ? "true" : "false")
       << absl::StreamFormat(",\"framed_key_share\":%.4f,\"framed_value_share\":%.4f",
                             report.frames.key_share(), report.frames.value_share())
       << ",\"wants_schema_registry\":" << (WantsRegistry(text) ? "true" : "false")
       << absl::StreamFormat(",\"rate\":%.17g", report.rate) << ",\"ids\":["
-      << absl::StrJoin(report.candidates, ",",
-                       [](std::string* json, const IdCandidate& candidate) { *json += JsonOf(candidate); })
+      << absl::StrJoin(
+             report.candidates, ",",
+             [&](std::string* json, const IdCandidate& candidate) { *json += JsonOf(report, candidate); })
       << "]";
   if (!error.empty()) out << ",\"error\":" << JsonString(error);
   out << "}";
@@ -520,7 +531,10 @@ void WriteSurveys(const std::vector<SurveyedTopic>& topics, const TextStyle& sty
   std::string left_out;
   for (const SurveyedTopic& topic : topics) {
     const bool has_records = topic.text && topic.text->report.records > 0;
-    const std::string why = topic.error.empty() ? "" : absl::StrCat("error: ", Printable(topic.error));
+    std::string why = topic.error.empty() ? "" : absl::StrCat("error: ", Printable(topic.error));
+    if (has_records && !topic.text->report.wrong_times.empty()) {
+      absl::StrAppend(&why, why.empty() ? "" : "; ", "wrong timestamps: ", topic.text->report.wrong_times);
+    }
     if (!has_records) {
       out << absl::StreamFormat("%-*s  %11s  %15s  %s\n", width, topic.input, topic.text ? "0" : "-", "-",
                                 why);
@@ -543,7 +557,7 @@ void WriteSurveys(const std::vector<SurveyedTopic>& topics, const TextStyle& sty
     if (!is_usable) {
       absl::StrAppend(&left_out, "  # ", topic.input, ": no id found\n");
     } else {
-      const absl::Duration horizon = ProposedHorizon(figures).value_or(absl::Hours(24));
+      const absl::Duration horizon = ProposedHorizon(report, figures).value_or(absl::Hours(24));
       const bool is_scattered = figures.elsewhere.value > 0;
       absl::StrAppend(&list, "  - {input: ", topic.input, ", output: ", topic.input,
                       "-unique, id: ", JsonString(id), ", horizon: ", FlagText(horizon),

@@ -31,8 +31,9 @@ struct SurveyText {
 };
 
 // The horizon to begin with: one step longer than what would have caught 99.9 % of the copies, and 10 minutes
-// at least, because a short survey misses late copies. nullopt if there were no copies.
-std::optional<absl::Duration> ProposedHorizon(const IdFigures& figures);
+// at least, because a short survey misses late copies. nullopt if there were no copies,
+// or the report's times are wrong.
+std::optional<absl::Duration> ProposedHorizon(const SurveyReport& report, const IdFigures& figures);
 
 // In 80 columns.
 void WriteSurvey(const SurveyText& text, const TextStyle& style, std::ostream& out);

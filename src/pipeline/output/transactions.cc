@@ -309,7 +309,10 @@ void Transactions::Finish(bool committed) {
   std::map<int32_t, std::vector<Task*>> by_flow;
   for (Task* task : partitions) by_flow[task->id().flow].push_back(task);
   for (const auto& [flow, tasks] : by_flow) {
-    if (committed) flows_.Of(*tasks[0]).warnings.OfMissingIds(tasks);
+    if (!committed) continue;
+    Warnings& warnings = flows_.Of(*tasks[0]).warnings;
+    warnings.OfMissingIds(tasks);
+    warnings.OfTimes();
   }
   for (Task* task : partitions) {
     if (!committed) {

@@ -40,6 +40,12 @@ void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
       lane_, found->without_id, found->records, options_.record.id.ToString(), found->reason);
 }
 
+void Warnings::OfTimes() {
+  const auto found = times_.Take(clock_.Steady());
+  // Routed records keep their times, and the other half says so.
+  if (found && !options_.half.routing) spdlog::warn("{}", TimesRemark(options_.input, *found));
+}
+
 void Warnings::OfFilter(Task& task, const PartitionReport& report) {
   if (const auto remark = LostIdsRemark(report); remark && task.WarnOfLostIds()) spdlog::warn("{}", *remark);
   const auto remark = MemoryRemark(report);

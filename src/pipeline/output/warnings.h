@@ -1,4 +1,5 @@
-// Warnings of a worker about a flow: missing ids, differing keys, the memory limit, undeliverable records.
+// Warnings of a worker about a flow: missing ids, wrong times, differing keys, the memory limit,
+// undeliverable records.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_WARNINGS_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_WARNINGS_H_
 
@@ -29,6 +30,8 @@ class Warnings {
 
   // Before open_counts are reset. Repeats while nearly no record has a usable id.
   void OfMissingIds(const std::vector<Task*>& committed);
+  // If most timestamps are of another unit.
+  void OfTimes();
   // If there are more undeliverable records than the commit metadata can list.
   void OfUnlisted(Task& task);
   // If the id reads keys that a schema registry frames, or the schemas of what it reads differ between
@@ -41,6 +44,10 @@ class Warnings {
 
   // For a record without a usable id.
   void SeeWithoutId(absl::string_view reason) { ids_.See(reason); }
+  // For each record.
+  void SeeTime(int64_t timestamp_ms) {
+    if (timestamp_ms >= 0) times_.See(timestamp_ms);
+  }
   // For each judged event.
   void SeeEvent(int32_t partition, IdHash id, Verdict verdict, const InputRecord& record) {
     if (id_reads_key_ || id_reads_value_) SeeFrames(record);
@@ -49,6 +56,7 @@ class Warnings {
     if (id_reads_key_) frames_.Add(record.key, std::nullopt);
   }
   std::optional<IdWatch::Stretch> without_id() const { return ids_.nearly_none(); }
+  std::optional<TimeUnitCheck> wrong_times() const { return times_.wrong(); }
 
  private:
   void SeeFrames(const InputRecord& record);
@@ -59,6 +67,7 @@ class Warnings {
   const int32_t partitions_;  // of the input
   const Clock& clock_;
   IdWatch ids_;
+  TimeWatch times_;
   std::optional<KeyWatch> keys_;  // for Scope::kPartition
   const bool id_reads_key_;
   const bool id_reads_value_;

@@ -27,6 +27,9 @@ constexpr char kKeyRemedy[] =
     "have the producers key each record by its id, or by something that the id always comes with, or set "
     "scope: topic";
 
+constexpr char kTimesRemedy[] =
+    "have the producers give Kafka its milliseconds; nothing, if the events are as old as that";
+
 class LogRules {
  public:
   LogRules(const DaemonOptions& options, const TopicFacts& input, const LogSample& sample, absl::Time now)
@@ -41,6 +44,7 @@ class LogRules {
     Registry();
     Ids();
     Keys();
+    Times();
     Clock();
     if (options_.scope == Scope::kPartition) {  // otherwise filters are rebuilt from a copy of the log
       Reach();
@@ -189,11 +193,21 @@ class LogRules {
         "");
   }
 
+  // A clock is never wrong by decades.
+  void Times() {
+    if (!sample_.times.MostAreWrong()) return;
+    Add(Severity::kWarning, "times",
+        absl::StrCat("has wrong timestamps: of those of its newest records as milliseconds ",
+                     sample_.times.Text(), ": the horizon is measured by them"),
+        kTimesRemedy);
+  }
+
   // Only a clock that is ahead can be seen: a record that is behind may just be old. Kafka's answers carry no
   // time of the broker, except in records with LogAppendTime.
   void Clock() {
     const bool by_broker = input_.config.contains("message.timestamp.type") &&
                            input_.config.at("message.timestamp.type") == "LogAppendTime";
+    if (sample_.times.MostAreWrong()) return;
     const absl::Duration ahead = sample_.newest - now_;
     if (ahead <= kMostAhead) {
       return Add(Severity::kOk, "clock", "has no timestamp ahead of this machine's clock", "");

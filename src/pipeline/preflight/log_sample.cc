@@ -49,6 +49,7 @@ void LogSampler::Add(const InputRecord& record) {
   sample_.bytes += bytes;
   sample_.largest_bytes = std::max(sample_.largest_bytes, bytes);
   sample_.newest = std::max(sample_.newest, record.time());
+  if (record.timestamp_ms >= 0) sample_.times.Add(record.timestamp_ms);
   if (!record.key) ++sample_.without_key;
   sample_.frames.Add(record.key, record.value);
   AddSchema(record.key, record.headers, /*of_key=*/true);

@@ -16,6 +16,7 @@
 #include "src/pipeline/task/input_record.h"
 #include "src/record/record_reader.h"
 #include "src/record/registry_frame.h"
+#include "src/record/timestamp.h"
 
 namespace lethe {
 
@@ -38,6 +39,7 @@ struct LogSample {
   std::set<SchemaKey> schemas;  // that keys and values name, at most kMostSchemas
   std::string example;          // where one of those is: orders-3 offset 17 and orders-5 offset 4
   absl::Time newest = absl::InfinitePast();
+  TimeUnitCheck times;
 
   struct Partition {
     int32_t partition = 0;

@@ -78,8 +78,10 @@ void Publisher::Publish() {
   if (const std::string why = WhyItStands(); report.waiting.empty()) report.waiting = why;
   report.at_end = published_at_end_ = IsAtEnd();
   for (const auto& [number, flow] : flows_) {
-    if (report.without_id || !flow.warnings.without_id()) continue;
-    report.without_id = {flow.flow.options.input, *flow.warnings.without_id()};
+    const Warnings& warnings = flow.warnings;
+    const std::string& input = flow.flow.options.input;
+    if (!report.without_id && warnings.without_id()) report.without_id = {input, *warnings.without_id()};
+    if (!report.wrong_times && warnings.wrong_times()) report.wrong_times = {input, *warnings.wrong_times()};
   }
   LookAtThrottling(report);
   transactions_.AddTo(report);

@@ -37,6 +37,12 @@ std::optional<std::string> SharedIdRemark(const PartitionReport& partition) {
                       " so far (on_suspicious_id). Correct id, or their producer");
 }
 
+std::string TimesRemark(const std::string& topic, const TimeUnitCheck& times) {
+  return absl::StrCat(topic, ": wrong timestamps: of the latest as milliseconds ", times.Text(),
+                      "; the horizon is measured by them, so unique events may be dropped, or copies pass. "
+                      "Have the producers give Kafka its milliseconds");
+}
+
 std::string ThrottleRemark(absl::string_view client, double share) {
   return absl::StrFormat(
       "a quota of the brokers holds the %s back %.0f %% of the time; raise the quota of its user or "
@@ -105,6 +111,10 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
                                      " records have no usable id, and are not deduplicated",
                                      lane.without_id->records.reason.empty() ? "" : ": ",
                                      lane.without_id->records.reason, "; correct id"));
+    }
+    if (lane.wrong_times) {
+      remarks.push_back(absl::StrCat("lane ", lane.lane, ": ",
+                                     TimesRemark(lane.wrong_times->topic, lane.wrong_times->times)));
     }
     if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);
     AddFirst(lane.partitions, MemoryRemark, &remarks);

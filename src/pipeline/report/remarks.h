@@ -21,6 +21,9 @@ std::optional<std::string> LostIdsRemark(const PartitionReport& partition);
 // That many events share an id.
 std::optional<std::string> SharedIdRemark(const PartitionReport& partition);
 
+// That most timestamps of the topic are of another unit.
+std::string TimesRemark(const std::string& topic, const TimeUnitCheck& times);
+
 // That quotas hold a client, "consumer" or "producer", back for this share of the time.
 std::string ThrottleRemark(absl::string_view client, double share);
 

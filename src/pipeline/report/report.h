@@ -19,6 +19,7 @@
 #include "src/pipeline/report/shared_id_watch.h"
 #include "src/pipeline/report/watches.h"
 #include "src/record/schema_source.h"
+#include "src/record/timestamp.h"
 
 namespace lethe {
 
@@ -203,6 +204,12 @@ struct WithoutId {
   IdWatch::Stretch records;
 };
 
+// Most of the latest timestamps of a topic are of another unit.
+struct WrongTimes {
+  std::string topic;
+  TimeUnitCheck times;
+};
+
 struct TransactionCounts {
   int64_t committed = 0;
   int64_t aborted = 0;
@@ -220,6 +227,7 @@ struct LaneReport {
   double consumer_throttled = 0;
   double producer_throttled = 0;
   std::optional<WithoutId> without_id;
+  std::optional<WrongTimes> wrong_times;
   TransactionCounts transactions;
   RecordCounts totals;  // committed since the start, also of revoked partitions
   LaneHistograms histograms;

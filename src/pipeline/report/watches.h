@@ -1,5 +1,5 @@
-// What a lane watches: missing ids, differing keys of copies, quotas, stalled partitions, open transactions
-// of producers. Not thread-safe: each belongs to one lane.
+// What a lane watches: missing ids, wrong times, differing keys of copies, quotas, stalled partitions, open
+// transactions of producers. Not thread-safe: each belongs to one lane.
 #ifndef LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
 #define LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
 
@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "lethe/event.h"
 #include "src/pipeline/options/topic_partition.h"
+#include "src/record/timestamp.h"
 
 namespace lethe {
 
@@ -58,6 +59,34 @@ class IdWatch {
 
   Stretch open_;
   Stretch last_;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+// Finds stretches of records most of whose timestamps are not the milliseconds that Kafka's are.
+class TimeWatch {
+ public:
+  void See(int64_t timestamp_ms) { open_.Add(timestamp_ms); }
+
+  // After a commit. Returns the stretch that ends here if most of its times are wrong, at most once an hour.
+  std::optional<TimeUnitCheck> Take(absl::Time now) {
+    if (open_.times() < kLeast) return std::nullopt;
+    last_ = std::exchange(open_, {});
+    if (!last_.MostAreWrong() || now < next_) return std::nullopt;
+    next_ = now + kEvery;
+    return last_;
+  }
+
+  // The last stretch, if most of its times are wrong.
+  std::optional<TimeUnitCheck> wrong() const {
+    return last_.MostAreWrong() ? std::optional(last_) : std::nullopt;
+  }
+
+ private:
+  static constexpr int64_t kLeast = 100;
+  static constexpr absl::Duration kEvery = absl::Hours(1);
+
+  TimeUnitCheck open_;
+  TimeUnitCheck last_;
   absl::Time next_ = absl::InfinitePast();
 };
 
