@@ -141,7 +141,9 @@ class LETHE_EXPORT DedupStage {
 // horizon, at the latest when 303 were. A majority dated far ahead would have all ids forgotten, and stop
 // time for good: give such events the time InfinitePast(), which does not count, or call LimitStreamTime()
 // with a little over the present before each batch. An id that passed at stream time s is a duplicate until
-// stream time s + horizon. A duplicate does not renew its id's age, but with StageOptions::renew.
+// stream time s + horizon. Stream time lags 50 events behind: one that is further ahead of it than a
+// sixteenth of the horizon, as all are in a quiet stream, is judged by its own time instead, if the last 21
+// are sparse, too. A duplicate does not renew its id's age, but with StageOptions::renew.
 //
 // Thread safety: all methods may be called from several threads; the events of two threads are then judged in
 // any order. Only one transaction can be open at a time. While one is, judging outside of it is rejected with

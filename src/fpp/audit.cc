@@ -53,27 +53,49 @@ Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payl
           .passed = passed};
 }
 
-void Audit::Judged(const TimedId& timed, bool passed, absl::string_view payload) {
+void Audit::Judged(const TimedId& timed, bool passed, absl::string_view payload, bool by_own_time) {
   Seen event = See(timed, passed, payload);
-  const bool is_news = Count(Find(timed.id), event, &counts_);
+  const bool is_news = Count(Find(timed.id), event, by_own_time, &counts_);
   event.passed |= renews_;  // the filter has it from now on, as if it had passed
   if (is_news || renews_) Remember(event);
 }
 
-void Audit::JudgedPending(const TimedId& timed, bool passed, absl::string_view payload) {
+void Audit::JudgedPending(const TimedId& timed, bool passed, absl::string_view payload, bool by_own_time) {
   Seen event = See(timed, passed, payload);
   const Seen* const pending = pending_.Find(timed.id);
-  const bool is_news = Count(pending != nullptr ? pending : Find(timed.id), event, &pending_counts_);
+  const bool is_news =
+      Count(pending != nullptr ? pending : Find(timed.id), event, by_own_time, &pending_counts_);
   event.passed |= renews_;
   if (!is_news && !renews_) return;
   pending_.Forget(timed.id);  // inserted again, at its new time
   RememberPending(event);
 }
 
+void Audit::Renewed(const TimedId& timed) { Remember(SeeAgain(timed, Find(timed.id))); }
+
+void Audit::RenewedPending(const TimedId& timed) {
+  const Seen* const pending = pending_.Find(timed.id);
+  const Seen seen = SeeAgain(timed, pending != nullptr ? pending : Find(timed.id));
+  pending_.Forget(timed.id);
+  RememberPending(seen);
+}
+
+// It may have been forgotten here.
+Audit::Seen Audit::SeeAgain(const TimedId& timed, const Seen* before) const {
+  Seen seen = before != nullptr ? *before : See(timed, true, {});
+  seen.stream_time_ms = timed.stream_time_ms;
+  seen.passed = true;
+  return seen;
+}
+
 void Audit::Replayed(const TimedId& timed, absl::string_view payload) { Remember(See(timed, true, payload)); }
 
-bool Audit::Count(const Seen* before, const Seen& event, Counts* counts) {
+bool Audit::Count(const Seen* before, const Seen& event, bool by_own_time, Counts* counts) {
   ++counts->events;
+  if (by_own_time) {
+    if (!event.passed && before != nullptr && before->passed) CountCopy(*before, event, counts);
+    return event.passed;
+  }
   if (before != nullptr) {
     const bool in_horizon = AgeMs(*before, std::max(now_ms_, event.stream_time_ms)) <= horizon_ms_;
     if (before->passed && in_horizon) {

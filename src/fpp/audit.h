@@ -65,10 +65,15 @@ class Audit {
   // The filter has no time yet, and the open transaction has: what came before counts as of then.
   void BeginsAt(int64_t stream_time_ms) { pending_first_ms_ = stream_time_ms; }
 
-  // The next four are for audited ids. Judged outside of a transaction; the filter is at the event's time.
-  void Judged(const TimedId& timed, bool passed, absl::string_view payload);
+  // The next six are for audited ids. Judged outside of a transaction; the filter is at the event's time.
+  // Where the event's own time decided (AheadIds), what the filter knows is no measure, so only payloads are
+  // compared.
+  void Judged(const TimedId& timed, bool passed, absl::string_view payload, bool by_own_time = false);
   // Judged in the open transaction, against the filter and what is pending.
-  void JudgedPending(const TimedId& timed, bool passed, absl::string_view payload);
+  void JudgedPending(const TimedId& timed, bool passed, absl::string_view payload, bool by_own_time = false);
+  // The filter remembers the id anew.
+  void Renewed(const TimedId& timed);
+  void RenewedPending(const TimedId& timed);
   void Replayed(const TimedId& timed, absl::string_view payload);
   void Forget(IdHash id) { pending_.Forget(id); }
 
@@ -133,9 +138,10 @@ class Audit {
   template <typename Self, typename Fields>
   static void Transfer(Self& self, SavedIds& ids, Fields& fields);
   bool RestoreId(const Seen& seen, bool forgotten);
+  Seen SeeAgain(const TimedId& timed, const Seen* before) const;
   Seen See(const TimedId& timed, bool passed, absl::string_view payload) const;
   // Counts an event by what is known of its id (or null). True if it is to be remembered.
-  bool Count(const Seen* before, const Seen& event, Counts* counts);
+  bool Count(const Seen* before, const Seen& event, bool by_own_time, Counts* counts);
   static void CountCopy(const Seen& first, const Seen& event, Counts* counts);
   void Remember(const Seen& seen);
   void RememberPending(const Seen& seen);

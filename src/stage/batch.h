@@ -66,6 +66,8 @@ class Batch {
     }
   }
 
+  size_t size() const { return events_.size(); }
+
   // Gives each event, in order, the stream time `time_of(event)`. Call it once.
   template <typename TimeOf>
   void Stamp(TimeOf time_of) {
@@ -74,6 +76,14 @@ class Batch {
       const size_t place = grouped_ ? places_[ShardOf(event.id, shards_)]++ : i;
       if (grouped_) origins_[place] = static_cast<uint16_t>(i);
       ids_[place] = {event.id, time_of(event)};
+    }
+  }
+
+  // Calls visit(i, time) for each event, after Stamp().
+  template <typename Visit>
+  void ForEachTime(Visit visit) {
+    for (size_t place = 0; place < events_.size(); ++place) {
+      visit(grouped_ ? size_t{origins_[place]} : place, ids_[place].stream_time_ms);
     }
   }
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
 #include "src/engines/new_filter.h"
+#include "src/filter/stream_clock.h"
 #include "src/stage/batch.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
@@ -14,18 +15,6 @@ namespace {
 // Observe() moves the filters' time at most so often.
 constexpr int64_t kAdvancesPerHorizon = 1024;
 
-int64_t ToMs(absl::Time time) {
-  return time == absl::InfinitePast() ? kNoStreamTime : absl::ToUnixMillis(time);
-}
-
-// Calls visit(first, size) for chunks of at most Batch::kCapacity that together are [0, events).
-template <typename Visit>
-void ForEachChunk(size_t events, Visit visit) {
-  for (size_t first = 0; first < events; first += Batch::kCapacity) {
-    visit(first, std::min(Batch::kCapacity, events - first));
-  }
-}
-
 }  // namespace
 
 Partition::Impl::Impl(std::string name_of, const PartitionKey& own_key, const StageOptions& options,
@@ -35,10 +24,13 @@ Partition::Impl::Impl(std::string name_of, const PartitionKey& own_key, const St
       key_check(static_cast<uint32_t>(key.check) | 1),
       engine(options.engine),
       horizon(options.horizon),
+      horizon_ms(WholeMilliseconds(options.horizon)),
       renew(options.renew),
       target_fpp(options.target_fpp),
       shards(std::move(parts)),
       clock(StreamTime::For(options.horizon)),
+      ahead(horizon_ms),
+      ahead_at_begin(horizon_ms),
       link(std::make_shared<Link>()) {
   link->impl = this;
 }
@@ -59,65 +51,160 @@ absl::StatusOr<Partition::Impl::Outside> Partition::Impl::EnterOutside(absl::str
 absl::Status Partition::Impl::CheckHashes(absl::Span<const Event> events) const {
   uint32_t differing = 0;  // without a branch in the loop
   for (const Event& event : events) differing |= event.id.key_check ^ key_check;
-  if (__builtin_expect(differing == 0, 1)) return absl::OkStatus();
-  const auto is_foreign = [this](const Event& event) { return event.id.key_check != key_check; };
-  const auto first = std::find_if(events.begin(), events.end(), is_foreign);
+  return __builtin_expect(differing == 0, 1) ? absl::OkStatus() : ForeignHash(events);
+}
+
+absl::Status Partition::Impl::ForeignHash(absl::Span<const Event> events) const {
+  size_t first = 0;
+  while (events[first].id.key_check == key_check) ++first;
   return absl::InvalidArgumentError(
-      absl::StrCat("partition ", name, ": event ", first - events.begin() + 1, " of ", events.size(),
-                   first->id.key_check == 0 ? " has no hash of Partition::Hash()"
-                                            : " has a hash of another partition, whose key differs",
+      absl::StrCat("partition ", name, ": event ", first + 1, " of ", events.size(),
+                   events[first].id.key_check == 0 ? " has no hash of Partition::Hash()"
+                                                   : " has a hash of another partition, whose key differs",
                    "; hash its id with the partition that judges it"));
 }
 
-int64_t Partition::Impl::Stamp(Batch* batch) {
-  const std::lock_guard lock(clock_mutex);
-  started = true;
-  if (clock.now_ms() != kNoStreamTime) {
-    batch->Stamp([this](const Event& event) { return clock.Observe(ToMs(event.time)); });
-  } else {
-    batch->Stamp([this](const Event& event) {
-      const int64_t now_ms = clock.Observe(ToMs(event.time));
-      if (start_ms == kNoStreamTime) start_ms = now_ms;
-      return now_ms;
-    });
+void Partition::Impl::Take(absl::Span<const Event> events, Taker& taker) {
+  for (size_t first = 0; first < events.size(); first += Batch::kCapacity) {
+    TakeChunk(events.subspan(first, Batch::kCapacity), first, taker);
   }
-  return start_ms;
 }
 
-void Partition::Impl::StampOutside(Batch* batch) {
-  if (const int64_t began_ms = Stamp(batch); began_ms != kNoStreamTime) {
-    AdvanceShards(began_ms);
+void Partition::Impl::TakeChunk(absl::Span<const Event> events, size_t first, Taker& taker) {
+  Batch batch(events, shards.size());
+  int64_t began_ms;
+  {
     const std::lock_guard lock(clock_mutex);
-    start_ms = kNoStreamTime;
+    started = true;
+    const bool begins = clock.now_ms() == kNoStreamTime;
+    bool is_ahead = ahead.Watches(clock.now_ms());
+    batch.Stamp([&](const Event& event) {
+      const int64_t time_ms = ToMs(event.time);
+      const int64_t now_ms = clock.Observe(time_ms);
+      is_ahead |= ahead.IsAhead(time_ms, now_ms);
+      return now_ms;
+    });
+    if (__builtin_expect(is_ahead, 0)) return TakeOneByOne(events, first, begins, batch, taker);
+    ReadLast(events);
+    began_ms = start_ms;
   }
+  taker.Many(first, batch, began_ms);
+}
+
+void Partition::Impl::TakeOneByOne(absl::Span<const Event> events, size_t first, bool begins, Batch& batch,
+                                   Taker& taker) {
+  RawArray<int64_t, Batch::kCapacity> times;
+  batch.ForEachTime([&times](size_t i, int64_t now_ms) { times[i] = now_ms; });
+  for (size_t i = 0; i < events.size(); ++i) {
+    const IdHash id = events[i].id;
+    const int64_t time_ms = ToMs(events[i].time);
+    const int64_t now_ms = times[i];
+    if (begins && now_ms != kNoStreamTime) {
+      start_ms = now_ms;
+      ahead.Begin(now_ms);
+      taker.Start(now_ms);
+      begins = false;
+    }
+    ahead.Read(time_ms);
+    while (const std::optional<IdHash> due = ahead.Release(now_ms)) taker.Again(TimedId{*due, now_ms});
+    const int64_t* const known = ahead.Find(id);
+    const int64_t passes_ms = ahead.PassesAt(now_ms);
+    const bool is_ahead = ahead.IsAhead(passes_ms, now_ms);
+    OwnTime own{.time_ms = now_ms};
+    if (known != nullptr || is_ahead) {
+      const int64_t judged_ms = ahead.JudgedAt(time_ms, now_ms);
+      own.time_ms = ahead.AskedAt(judged_ms, now_ms);
+      if (known != nullptr) {
+        const int64_t own_ms = time_ms == kNoStreamTime ? judged_ms : std::min(time_ms, judged_ms);
+        own.is_copy = own_ms <= *known || own_ms - *known <= horizon_ms;
+      }
+    }
+    const bool passes = taker.One(first + i, TimedId{id, now_ms}, own, start_ms);
+    if (own.is_copy == false) ahead.Forget(id);  // it is over, also if it is not ahead this time
+    if ((passes || renew) && is_ahead) {
+      const auto left = ahead.Put(id, passes_ms, time_ms == kNoStreamTime, now_ms);
+      if (left) taker.Again(TimedId{*left, now_ms});
+    }
+  }
+}
+
+// No more are looked at.
+void Partition::Impl::ReadLast(absl::Span<const Event> events) {
+  size_t first = events.size();
+  for (int64_t timed = 0; first > 0 && timed < AheadIds::kRecent; --first) {
+    timed += events[first - 1].time == absl::InfinitePast() ? 0 : 1;
+  }
+  for (const Event& event : events.subspan(first)) ahead.Read(ToMs(event.time));
 }
 
 absl::Status Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
   if (absl::Status status = CheckHashes(events); !status.ok()) return status;
   const absl::StatusOr<Outside> entered = EnterOutside("judging outside of it");
   if (!entered.ok()) return entered.status();
-  ForEachChunk(std::min(events.size(), verdicts.size()), [&](size_t first, size_t size) {
-    Batch batch(events.subspan(first, size), shards.size());
-    StampOutside(&batch);
-    batch.JudgeEachShard(verdicts.subspan(first, size),
-                         [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
-                           shards[shard]->Judge(group, answers);
-                         });
-  });
+  class Judging final : public Taker {
+   public:
+    Judging(Impl& impl, absl::Span<const Event> events, absl::Span<Verdict> verdicts)
+        : impl_(impl), events_(events), verdicts_(verdicts) {}
+
+    void Start(int64_t began_ms) override { impl_.StartOutside(began_ms); }
+    void Many(size_t first, Batch& batch, int64_t) override {
+      batch.JudgeEachShard(verdicts_.subspan(first, batch.size()),
+                           [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
+                             impl_.shards[shard]->Judge(group, answers);
+                           });
+    }
+    bool One(size_t i, const TimedId& timed, const OwnTime& own, int64_t) override {
+      verdicts_[i] = impl_.ShardOf(timed.id).JudgeOne(timed, own, events_[i].payload);
+      return verdicts_[i] == Verdict::kUnique;
+    }
+    void Again(const TimedId& timed) override { impl_.ShardOf(timed.id).Renew(timed); }
+
+   private:
+    Impl& impl_;
+    absl::Span<const Event> events_;
+    absl::Span<Verdict> verdicts_;
+  };
+  events = events.first(std::min(events.size(), verdicts.size()));
+  Judging judging(*this, events, verdicts);
+  Take(events, judging);
   return absl::OkStatus();
 }
 
 absl::Status Partition::Impl::JudgeInTransaction(absl::Span<const Event> events,
                                                  absl::Span<Verdict> verdicts) {
   if (absl::Status status = CheckHashes(events); !status.ok()) return status;
-  ForEachChunk(std::min(events.size(), verdicts.size()), [&](size_t first, size_t size) {
-    Batch batch(events.subspan(first, size), shards.size());
-    const int64_t began_ms = Stamp(&batch);
-    batch.JudgeEachShard(verdicts.subspan(first, size),
-                         [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
-                           if (!shards[shard]->JudgePending(group, began_ms, answers)) lacks_pending = true;
-                         });
-  });
+  class Judging final : public Taker {
+   public:
+    Judging(Impl& impl, absl::Span<const Event> events, absl::Span<Verdict> verdicts)
+        : impl_(impl), events_(events), verdicts_(verdicts) {}
+
+    void Start(int64_t) override {}
+    void Many(size_t first, Batch& batch, int64_t began_ms) override {
+      batch.JudgeEachShard(verdicts_.subspan(first, batch.size()),
+                           [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
+                             if (!impl_.shards[shard]->JudgePending(group, began_ms, answers))
+                               impl_.lacks_pending = true;
+                           });
+    }
+    bool One(size_t i, const TimedId& timed, const OwnTime& own, int64_t began_ms) override {
+      Shard& shard = impl_.ShardOf(timed.id);
+      if (!shard.JudgeOnePending(timed, own, began_ms, events_[i].payload, &verdicts_[i])) {
+        impl_.lacks_pending = true;
+      }
+      return verdicts_[i] == Verdict::kUnique;
+    }
+    void Again(const TimedId& timed) override {
+      if (!impl_.ShardOf(timed.id).RenewPending(timed)) impl_.lacks_pending = true;
+    }
+
+   private:
+    Impl& impl_;
+    absl::Span<const Event> events_;
+    absl::Span<Verdict> verdicts_;
+  };
+  events = events.first(std::min(events.size(), verdicts.size()));
+  Judging judging(*this, events, verdicts);
+  Take(events, judging);
   return absl::OkStatus();
 }
 
@@ -125,13 +212,42 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
   if (absl::Status status = CheckHashes(events); !status.ok()) return status;
   const absl::StatusOr<Outside> entered = EnterOutside("a replay");
   if (!entered.ok()) return entered.status();
-  ForEachChunk(events.size(), [&](size_t first, size_t size) {
-    Batch batch(events.subspan(first, size), shards.size());
-    StampOutside(&batch);
-    batch.ForEachShard([&](size_t shard, const ShardEvents& group) { shards[shard]->Replay(group); });
-  });
+  class Replaying final : public Taker {
+   public:
+    Replaying(Impl& impl, absl::Span<const Event> events) : impl_(impl), events_(events) {}
+
+    void Start(int64_t began_ms) override { impl_.StartOutside(began_ms); }
+    void Many(size_t, Batch& batch, int64_t) override {
+      batch.ForEachShard([&](size_t shard, const ShardEvents& group) { impl_.shards[shard]->Replay(group); });
+    }
+    // Any may have passed.
+    bool One(size_t i, const TimedId& timed, const OwnTime&, int64_t) override {
+      impl_.ShardOf(timed.id).Replay({.ids = {&timed, 1}, .batch = &events_[i]});
+      return true;
+    }
+    void Again(const TimedId& timed) override { impl_.ShardOf(timed.id).Renew(timed); }
+
+   private:
+    Impl& impl_;
+    absl::Span<const Event> events_;
+  };
+  Replaying replaying(*this, events);
+  Take(events, replaying);
   return absl::OkStatus();
 }
+
+void Partition::Impl::Forget(IdHash id) {
+  ShardOf(id).Forget(id);
+  const std::lock_guard lock(clock_mutex);
+  ahead.Forget(id);
+}
+
+void Partition::Impl::StartOutside(int64_t began_ms) {
+  start_ms = kNoStreamTime;
+  AdvanceShards(began_ms);
+}
+
+Shard& Partition::Impl::ShardOf(IdHash id) const { return *shards[Batch::ShardOf(id, shards.size())]; }
 
 void Partition::Impl::ObserveInTransaction(absl::Time time) {
   const std::lock_guard lock(clock_mutex);
@@ -139,6 +255,8 @@ void Partition::Impl::ObserveInTransaction(absl::Time time) {
   const bool begins = clock.now_ms() == kNoStreamTime;
   const int64_t now_ms = clock.Observe(ToMs(time));
   if (begins) start_ms = now_ms;
+  if (begins) ahead.Begin(now_ms);
+  ahead.Read(ToMs(time));
 }
 
 absl::Status Partition::Impl::Observe(absl::Time time) {
@@ -148,7 +266,10 @@ absl::Status Partition::Impl::Observe(absl::Time time) {
   {
     const std::lock_guard lock(clock_mutex);
     started = true;
+    const bool begins = clock.now_ms() == kNoStreamTime;
     now_ms = clock.Observe(ToMs(time));
+    if (begins) ahead.Begin(now_ms);
+    ahead.Read(ToMs(time));
     // To take each shard's lock for each record without an id would be slow.
     const int64_t step_ms = absl::ToInt64Milliseconds(horizon / kAdvancesPerHorizon);
     if (now_ms == kNoStreamTime || now_ms - std::max(advanced_ms, -StreamTime::kFarthestMs) < step_ms) {
@@ -167,7 +288,9 @@ absl::Status Partition::Impl::AdvanceTo(absl::Time time) {
   {
     const std::lock_guard lock(clock_mutex);
     started = true;
+    const bool begins = clock.now_ms() == kNoStreamTime;
     now_ms = clock.AdvanceTo(ToMs(time));
+    if (begins) ahead.Begin(now_ms);
   }
   AdvanceShards(now_ms);
   return absl::OkStatus();
@@ -213,6 +336,7 @@ absl::Status Partition::Impl::Begin() {
   lacks_pending = false;
   const std::lock_guard lock(clock_mutex);
   clock_at_begin = clock;
+  ahead_at_begin = ahead;
   started_at_begin = started;
   return absl::OkStatus();
 }
@@ -233,6 +357,7 @@ void Partition::Impl::Abort() noexcept {
   {
     const std::lock_guard lock(clock_mutex);
     clock = clock_at_begin;
+    ahead = ahead_at_begin;
     started = started_at_begin;
     start_ms = kNoStreamTime;
   }

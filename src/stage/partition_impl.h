@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "src/stage/ahead_ids.h"
 #include "src/stage/partition_key.h"
 #include "src/stage/shard.h"
 #include "src/stage/snapshot_format.h"
@@ -25,9 +26,13 @@ namespace lethe {
 
 class Batch;
 
+inline int64_t ToMs(absl::Time time) {
+  return time == absl::InfinitePast() ? kNoStreamTime : absl::ToUnixMillis(time);
+}
+
 // Events are taken in chunks of bounded size. For each chunk the clock's lock is taken once, to give every
-// event its stream time in order and to learn whether a transaction is open; then each shard's lock once.
-// No two locks are ever held together.
+// event its stream time in order and to learn whether a transaction is open; then each shard's lock once. A
+// shard's lock may be taken with the clock's held, and no others together.
 //
 // A call outside of transactions counts itself in `outside` and then checks whether one is open;
 // Begin() opens one and then waits until the count is 0. So neither runs while the other does, and neither
@@ -46,6 +51,7 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
   absl::Status Replay(absl::Span<const Event> events);
   absl::Status Observe(absl::Time time);
   void ObserveInTransaction(absl::Time time);
+  void Forget(IdHash id);
   absl::Status AdvanceTo(absl::Time time);
   absl::Status StartAt(absl::Time time);
   void LimitStreamTime(absl::Time latest);
@@ -76,11 +82,34 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
 
   // InvalidArgument, which names the first, if one was not hashed under this partition's key.
   absl::Status CheckHashes(absl::Span<const Event> events) const;
-  // Gives the batch its stream times. Returns start_ms.
-  int64_t Stamp(Batch* batch);
+  absl::Status ForeignHash(absl::Span<const Event> events) const;
+  // What is done with events that have their stream times. (Templates of it would make a program larger that
+  // links this.)
+  class Taker {
+   public:
+    // Stream time has begun with this value.
+    virtual void Start(int64_t began_ms) = 0;
+    // From the first-th event on; `began_ms` is start_ms.
+    virtual void Many(size_t first, Batch& batch, int64_t began_ms) = 0;
+    // Whether the i-th event passes.
+    virtual bool One(size_t i, const TimedId& timed, const OwnTime& own, int64_t began_ms) = 0;
+    // An id of before goes into the filter at this time.
+    virtual void Again(const TimedId& timed) = 0;
+
+   protected:
+    ~Taker() = default;
+  };
+  // Gives events their stream times, in order. Those that are ahead of it, or whose id is in `ahead`, are
+  // taken one by one, with the clock's lock held; the others together.
+  void Take(absl::Span<const Event> events, Taker& taker);
+  // Events of Take() from the first-th on, at most Batch::kCapacity.
+  void TakeChunk(absl::Span<const Event> events, size_t first, Taker& taker);
+  void TakeOneByOne(absl::Span<const Event> events, size_t first, bool begins, Batch& batch, Taker& taker);
+  void ReadLast(absl::Span<const Event> events);
   // Outside of a transaction: when stream time begins, all filters learn it at once, also those of shards
   // whose next event comes later.
-  void StampOutside(Batch* batch);
+  void StartOutside(int64_t began_ms);
+  Shard& ShardOf(IdHash id) const;
   // The filters' time follows the clock's, which is `now_ms`.
   void AdvanceShards(int64_t now_ms);
 
@@ -90,13 +119,16 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
   // A restored snapshot must have the same.
   const Engine engine;
   const absl::Duration horizon;
+  const int64_t horizon_ms;
   const bool renew;
   const double target_fpp;
   const std::vector<std::unique_ptr<Shard>> shards;
 
   mutable std::mutex clock_mutex;  // guards what follows
   StreamTime clock;
-  StreamTime clock_at_begin;            // of the open transaction
+  StreamTime clock_at_begin;  // of the open transaction
+  AheadIds ahead;
+  AheadIds ahead_at_begin;              // likewise
   int64_t start_ms = kNoStreamTime;     // its first value, if it began in the open transaction
   int64_t advanced_ms = kNoStreamTime;  // to which Observe() has moved the filters
   bool started = false;                 // an event was seen, or the time set

@@ -79,14 +79,87 @@ void Shard::JudgeInTransaction(const ShardEvents& events, int64_t start_ms, absl
 
 bool Shard::TestAndSetPending(const TimedId& timed, int64_t start_ms) {
   if (pending_.Insert(timed)) return false;
-  const int64_t before_ms = std::max(pending_.Find(timed.id)->stream_time_ms, start_ms);
-  const bool is_known = before_ms == kNoStreamTime || timed.stream_time_ms <= before_ms ||
-                        timed.stream_time_ms - before_ms <= horizon_ms_;
+  const bool is_known = IsPendingAt(timed, start_ms);
   if (!is_known || renews_) {
     pending_.Forget(timed.id);
     pending_.Insert(timed);
   }
   return is_known;
+}
+
+bool Shard::IsPendingAt(const TimedId& asked, int64_t start_ms) const {
+  const TimedId* const found = pending_.Find(asked.id);
+  if (found == nullptr) return false;
+  const int64_t before_ms = std::max(found->stream_time_ms, start_ms);
+  return before_ms == kNoStreamTime || asked.stream_time_ms <= before_ms ||
+         asked.stream_time_ms - before_ms <= horizon_ms_;
+}
+
+bool Shard::IsContainedAt(const TimedId& asked) const {
+  Verdict verdict = Verdict::kUnique;
+  filter_->ContainsAt({&asked, 1}, {&verdict, 1});
+  return verdict == Verdict::kDuplicate;
+}
+
+Verdict Shard::JudgeOne(const TimedId& timed, const OwnTime& own, absl::string_view payload) {
+  const Lock lock(this);
+  filter_->AdvanceTo(timed.stream_time_ms);
+  const bool is_copy = own.is_copy ? *own.is_copy : IsContainedAt({timed.id, own.time_ms});
+  // The filter may have one that passes by its own time.
+  if (renews_ || (!is_copy && !own.IsStreamTime(timed))) {
+    filter_->Replay({&timed, 1});
+  } else if (!is_copy) {
+    filter_->Insert({&timed, 1});
+  }
+  ++(is_copy ? duplicates_ : unique_);
+  audit_.AdvanceTo(timed.stream_time_ms);
+  if (!audit_.Audits(timed.id)) return is_copy ? Verdict::kDuplicate : Verdict::kUnique;
+  audit_.Judged(timed, !is_copy, payload, !own.IsStreamTime(timed));
+  return is_copy ? Verdict::kDuplicate : Verdict::kUnique;
+}
+
+bool Shard::JudgeOnePending(const TimedId& timed, const OwnTime& own, int64_t start_ms,
+                            absl::string_view payload, Verdict* verdict) try {
+  const Lock lock(this);
+  *verdict = Verdict::kUnique;
+  const bool begins = start_ms != kNoStreamTime;
+  const TimedId asked = {timed.id, own.time_ms};
+  const auto is_contained = [&] {
+    // A filter without a time could not know.
+    const bool may_be = !begins || own.time_ms <= start_ms + horizon_ms_;
+    return (may_be && IsContainedAt(asked)) || IsPendingAt(asked, start_ms);
+  };
+  const bool is_copy = own.is_copy ? *own.is_copy : is_contained();
+  if (!is_copy || renews_) {
+    pending_.Forget(timed.id);
+    pending_.Insert(timed);
+    if (!own.IsStreamTime(timed)) again_.Insert(timed);
+  }
+  ++(is_copy ? pending_duplicates_ : pending_unique_);
+  if (is_copy) *verdict = Verdict::kDuplicate;
+  if (!audit_.Audits(timed.id)) return true;
+  if (begins) audit_.BeginsAt(start_ms);
+  audit_.JudgedPending(timed, !is_copy, payload, !own.IsStreamTime(timed));
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void Shard::Renew(const TimedId& timed) {
+  const Lock lock(this);
+  filter_->Replay({&timed, 1});
+  if (audit_.Audits(timed.id)) audit_.Renewed(timed);
+}
+
+bool Shard::RenewPending(const TimedId& timed) try {
+  const Lock lock(this);
+  pending_.Forget(timed.id);
+  pending_.Insert(timed);
+  again_.Insert(timed);
+  if (audit_.Audits(timed.id)) audit_.RenewedPending(timed);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 void Shard::Replay(const ShardEvents& events) {
@@ -116,7 +189,15 @@ void Shard::Commit(int64_t start_ms, int64_t stream_time_ms) noexcept {
   filter_->AdvanceTo(start_ms);
   audit_.AdvanceTo(start_ms);
   const absl::Span<const TimedId> ids = pending_.InOrder();
-  renews_ ? filter_->Replay(ids) : filter_->Insert(ids);
+  for (size_t begin = 0; begin < ids.size();) {
+    const bool is_again = IsAgain(ids[begin]);
+    size_t end = begin + 1;
+    if (!renews_ && again_.size() == 0) end = ids.size();
+    while (end < ids.size() && IsAgain(ids[end]) == is_again) ++end;
+    const absl::Span<const TimedId> some = ids.subspan(begin, end - begin);
+    is_again ? filter_->Replay(some) : filter_->Insert(some);
+    begin = end;
+  }
   filter_->AdvanceTo(stream_time_ms);
   for (const TimedId& timed : ids) audit_.AdvanceTo(timed.stream_time_ms);
   audit_.AdvanceTo(stream_time_ms);
@@ -132,10 +213,13 @@ void Shard::Abort() noexcept {
   EndTransaction();
 }
 
+bool Shard::IsAgain(const TimedId& timed) const { return renews_ || again_.Find(timed.id) != nullptr; }
+
 void Shard::EndTransaction() {
   pending_.Clear();
   pending_unique_ = 0;
   pending_duplicates_ = 0;
+  again_.Clear();
 }
 
 void Shard::AdvanceTo(int64_t stream_time_ms) {
@@ -146,7 +230,7 @@ void Shard::AdvanceTo(int64_t stream_time_ms) {
 
 int64_t Shard::pending_bytes() const {
   const Lock lock(this);
-  return pending_.bytes();
+  return pending_.bytes() + again_.bytes();
 }
 
 void Shard::GetStatus(int64_t most_lines, bool with_generations, ShardStatus* status) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,14 @@ struct ShardStatus {
   AuditStatus audit;
 };
 
+// How an event is judged that is not judged at its stream time (AheadIds).
+struct OwnTime {
+  int64_t time_ms = kNoStreamTime;             // filter and pending set are asked for then
+  std::optional<bool> is_copy = std::nullopt;  // they need not be asked
+
+  bool IsStreamTime(const TimedId& timed) const { return !is_copy && time_ms == timed.stream_time_ms; }
+};
+
 // Invariant: the filter holds ids of committed events only, and its time is not beyond the stream time of the
 // last commit (or of the last event outside of a transaction); what the open transaction passed is in the
 // pending set alone.
@@ -52,6 +61,13 @@ class Shard {
   // what came before counts as of then. False if the system has no memory to remember all that pass: then all
   // verdicts are kUnique, and any part of the events is pending.
   bool JudgePending(const ShardEvents& events, int64_t start_ms, absl::Span<Verdict> verdicts);
+  // The same of one event, by its own time; `timed` has its stream time, with which it is remembered.
+  [[gnu::cold]] Verdict JudgeOne(const TimedId& timed, const OwnTime& own, absl::string_view payload);
+  [[gnu::cold]] bool JudgeOnePending(const TimedId& timed, const OwnTime& own, int64_t start_ms,
+                                     absl::string_view payload, Verdict* verdict);
+  // An id that has passed is remembered anew, and does not count again. False if the system has no memory.
+  [[gnu::cold]] void Renew(const TimedId& timed);
+  [[gnu::cold]] bool RenewPending(const TimedId& timed);
   // Remembers without judging.
   void Replay(const ShardEvents& events);
   // Takes an id out of the pending set, if it is there.
@@ -91,9 +107,14 @@ class Shard {
   void JudgeInTransaction(const ShardEvents& events, int64_t start_ms, absl::Span<Verdict> verdicts);
   // TestAndInsert of the filter, event by event: a copy is inserted, too, before the next is judged.
   void TestAndRenew(const ShardEvents& events, absl::Span<Verdict> verdicts);
+  bool IsContainedAt(const TimedId& asked) const;
+  // Whether the pending set has the id from within the horizon before.
+  bool IsPendingAt(const TimedId& asked, int64_t start_ms) const;
   // Whether the pending set has the id from within the horizon. If it had not, or renews, it has it at its
   // new time afterwards: a transaction may span any stream time.
   bool TestAndSetPending(const TimedId& timed, int64_t start_ms);
+  // Whether the filter may have the pending id.
+  bool IsAgain(const TimedId& timed) const;
   void EndTransaction();
 
   // Holds the lock. It is held for some microseconds, while sleeping and waking take a hundred, so a thread
@@ -142,6 +163,7 @@ class Shard {
   const int64_t horizon_ms_;
   Audit audit_;  // of filter_
   OrderedIdSet<TimedId> pending_;
+  OrderedIdSet<TimedId> again_;  // of the pending ones, those that the filter may have
   int64_t unique_ = 0;
   int64_t duplicates_ = 0;
   int64_t replayed_ = 0;

@@ -79,6 +79,7 @@ SnapshotHeader Partition::Impl::Header(const SnapshotOrigin& origin, const Snaps
   const std::lock_guard lock(clock_mutex);
   header.started = started;
   header.clock = clock;
+  header.ahead = ahead;
   return header;
 }
 
@@ -122,6 +123,7 @@ absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const
   if (!partition.ok()) return partition.status();
   Partition::Impl& impl = *(*partition)->impl_;
   impl.clock = header->clock;
+  impl.ahead = header->ahead;
   impl.started = header->started;
   for (int i = 0; i < header->shards; ++i) {
     absl::Status status = impl.shards[static_cast<size_t>(i)]->Restore(i, &*reader);

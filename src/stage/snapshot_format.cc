@@ -59,6 +59,7 @@ absl::StatusOr<std::string> SnapshotHeader::SerializedState() const {
   FieldWriter fields;
   Transfer(*this, fields);
   clock.Save(&fields);
+  ahead.Save(&fields);
   if (fields.ok()) return fields.bytes();
   return absl::InvalidArgumentError(
       "a snapshot's name, topic, fingerprint and notes have at most 64 KiB each; shorten them");
@@ -104,7 +105,8 @@ absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {
   FieldReader fields(state);
   Transfer(header, fields);
   header.clock = StreamTime::For(header.horizon);
-  const bool has_clock = header.clock.Restore(&fields);
+  header.ahead = AheadIds(absl::ToInt64Milliseconds(header.horizon));
+  const bool has_clock = header.clock.Restore(&fields) && header.ahead.Restore(&fields);
   if (!has_clock || !fields.Ended()) return reader->Damaged("has an impossible header");
   return header;
 }

@@ -1,4 +1,4 @@
-// The format of a snapshot, version 7.
+// The format of a snapshot, version 8.
 //
 // src/snapshot/README.md describes it byte by byte. A file is a sequence of pieces, each followed by its
 // checksum (snapshot_file.h); a piece of state is a sequence of fields of eight bytes (fields.h), and what
@@ -8,10 +8,10 @@
 //
 // A filter's memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
 // of either, or of any of the field lists, needs another version. Files of another version are not read:
-// their ids would not be found, and a filter can always be rebuilt from its log. Version 6 had
-// XXH3 and its seed, version 5 also did not count lost ids, version 4 also did not look for bursts, version 3
-// also had one number of slots for lines of a size, version 2 also an id's lines elsewhere, version 1 also no
-// notes and no second opinions.
+// their ids would not be found, and a filter can always be rebuilt from its log. Version 7 did not have what
+// is ahead of stream time, version 6 also had XXH3 and its seed, version 5 also did not count lost ids,
+// version 4 also did not look for bursts, version 3 also had one number of slots for lines of a size, version
+// 2 also an id's lines elsewhere, version 1 also no notes and no second opinions.
 #ifndef LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 #define LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 
@@ -24,12 +24,13 @@
 #include "lethe/options.h"
 #include "lethe/snapshot.h"
 #include "src/snapshot/snapshot_file.h"
+#include "src/stage/ahead_ids.h"
 #include "src/stage/partition_key.h"
 #include "src/stage/stream_time.h"
 
 namespace lethe {
 
-inline constexpr uint32_t kSnapshotVersion = 7;
+inline constexpr uint32_t kSnapshotVersion = 8;
 
 struct SnapshotHeader {
   uint32_t version = kSnapshotVersion;
@@ -45,6 +46,7 @@ struct SnapshotHeader {
   bool renew = false;
   bool started = false;  // an event was seen, or the time set
   StreamTime clock = {};
+  AheadIds ahead{0};
 
   // InvalidArgument if a text is too long.
   absl::Status Write(SnapshotWriter* writer) const;

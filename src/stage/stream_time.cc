@@ -78,8 +78,15 @@ int64_t StreamTime::AdvanceTo(int64_t stream_time_ms) {
 
 void StreamTime::SortRing() {
   lowest_ = 0;
-  std::copy(ring_.begin(), ring_.end(), sorted_.begin());
-  std::sort(sorted_.begin(), sorted_.begin() + kWindow);
+  SortInto(ring_.data(), kWindow, sorted_.data());
+}
+
+void StreamTime::SortInto(const int64_t* times_ms, size_t size, int64_t* sorted) {
+  for (size_t i = 0; i < size; ++i) {
+    size_t place = i;
+    for (; place > 0 && sorted[place - 1] > times_ms[i]; --place) sorted[place] = sorted[place - 1];
+    sorted[place] = times_ms[i];
+  }
 }
 
 void StreamTime::Replace(int64_t oldest, int64_t newest) {

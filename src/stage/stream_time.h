@@ -35,6 +35,8 @@ class StreamTime {
   // Timestamps beyond this on either side of 1970 (73 million years) count as this, so that no
   // difference of two times, and no sum of a time and a horizon, overflows.
   static constexpr int64_t kFarthestMs = int64_t{1} << 61;
+  // Of few, and seldom: std::sort is large.
+  static void SortInto(const int64_t* times_ms, size_t size, int64_t* sorted);
 
   StreamTime() : StreamTime(INT64_MAX) {}
   explicit StreamTime(int64_t settled_ms) : settled_ms_(settled_ms) {}

@@ -1,7 +1,6 @@
 #include <utility>
 
 #include "lethe/stage.h"
-#include "src/stage/batch.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
 
@@ -53,8 +52,7 @@ absl::Status Transaction::Forget(HashedId id) {
   if (absl::Status status = CheckOpen(); !status.ok()) return status;
   const Event event{.id = id};
   if (absl::Status status = partition_->impl_->CheckHashes({&event, 1}); !status.ok()) return status;
-  const auto& shards = partition_->impl_->shards;
-  shards[Batch::ShardOf(id, shards.size())]->Forget(id);
+  partition_->impl_->Forget(id);
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 #include "src/verify/verify.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <tuple>
 #include <utility>
 
@@ -99,6 +100,7 @@ Verifier::Verifier(const VerifyRules& rules, const std::vector<VerifiedInput>& i
       reader_({.id = rules.id, .schemas = schemas}),
       clocks_(inputs.size(), StreamTime::For(rules.horizon)),
       first_times_ms_(inputs.size(), kNoStreamTime),
+      recent_(inputs.size()),
       outputs_(static_cast<size_t>(output_partitions)) {
   size_t partitions = outputs_.size();
   for (const VerifiedInput& input : inputs) {
@@ -170,12 +172,33 @@ void Verifier::AddInput(int32_t partition, const SurveyRecord& record) {
       (time_ms == kNoStreamTime || own_ms - time_ms <= absl::ToInt64Milliseconds(rules_.horizon))) {
     time_ms = own_ms;
   }
+  Recent& recent = recent_[at];
+  if (has_time) NoteTime(recent, own_ms, time_ms);
   const Identity identity = IdentityOf(record, record.partition, /*is_output=*/false);
   if (!IsInRange(identity.id)) return;
+  if (!has_time && recent.untimed.size() < StreamTime::kWindow) recent.untimed.push_back(inputs_.size());
   const auto bytes = [](const auto& part) { return part ? static_cast<int64_t>(part->size()) : 0; };
   const bool too_large = bytes(record.record.key) + bytes(record.record.value) > rules_.max_output_bytes;
   const uint64_t state = identity.state | (too_large ? uint64_t{kUndeliverable} : 0);
   inputs_.push_back(Input::At(identity.id, partition, identity.content, record.offset, time_ms, state));
+  inputs_.back().own_ms =
+      std::max(time_ms, *std::max_element(recent.times_ms.begin(), recent.times_ms.end()));
+  if (IsAhead(inputs_.back(), time_ms)) recent.ahead.emplace_back(inputs_.size() - 1, 0);
+}
+
+void Verifier::NoteTime(Recent& recent, int64_t own_ms, int64_t now_ms) {
+  std::rotate(recent.times_ms.begin(), recent.times_ms.begin() + 1, recent.times_ms.end());
+  recent.times_ms.back() = own_ms;
+  // They may have come after a silence.
+  for (const size_t i : recent.untimed) inputs_[i].own_ms = std::max(inputs_[i].own_ms, own_ms);
+  recent.untimed.clear();
+  std::erase_if(recent.ahead, [&](std::pair<size_t, size_t>& ahead) {
+    const Input& input = inputs_[ahead.first];
+    if (IsAhead(input, now_ms) && ++ahead.second < StreamTime::kWindow) return false;
+    if (now_ms > input.own_ms && now_ms - input.own_ms <= absl::ToInt64Milliseconds(rules_.horizon))
+      overtaken_ms_[input.Place()] = now_ms;
+    return true;
+  });
 }
 
 void Verifier::AddOutput(const SurveyRecord& record) {
@@ -212,6 +235,7 @@ VerifyReport Verifier::Judge(const VerifyBounds& bounds) {
     // What came before stream time moved is as old as its first value.
     if (input.time_ms == kNoStreamTime)
       input.time_ms = std::max(first_times_ms_[input.partition], int64_t{0});
+    if (input.own_ms == kNoStreamTime) input.own_ms = input.time_ms;
   }
   SortInputs();
   known_.assign(bounds.inputs.size(), {});
@@ -383,33 +407,38 @@ size_t Verifier::Choose(const Run& equal, const Run& all, int64_t next, bool is_
     return static_cast<int64_t>(input.offset) < next;
   }));
   const bool has_id = (inputs_[equal.begin].state & kWithoutId) == 0;
-  if (has_id && !is_tagged && chosen + 1 < equal.end) {
-    if (const int64_t passed_ms = LastPass(equal, all, chosen); passed_ms != kNoStreamTime) {
-      const int64_t until_ms = passed_ms + absl::ToInt64Milliseconds(rules_.horizon);
-      const size_t may_pass = index(std::partition_point(
-          at(chosen), at(equal.end), [&](const Input& input) { return input.time_ms <= until_ms; }));
-      if (may_pass < equal.end) chosen = may_pass;
-    }
+  const bool may_skip = has_id && !is_tagged && chosen + 1 < equal.end;
+  if (const Input* passed = may_skip ? LastPass(equal, all, chosen) : nullptr; passed != nullptr) {
+    const int64_t horizon_ms = absl::ToInt64Milliseconds(rules_.horizon);
+    auto place = std::partition_point(at(chosen), at(equal.end), [&](const Input& input) {
+      return input.time_ms <= passed->time_ms + horizon_ms;
+    });
+    const auto few = at(std::min(index(place), chosen + kMostSteps));
+    const auto own = std::find_if(
+        at(chosen), few, [&](const Input& input) { return input.own_ms > passed->own_ms + horizon_ms; });
+    if (own != few) place = own;
+    const size_t may_pass = index(place);
+    if (may_pass < equal.end) chosen = may_pass;
   }
   while (chosen < equal.end && inputs_[chosen].is_used()) ++chosen;
   return chosen < equal.end ? chosen : unused;
 }
 
-// When a record of the id passed that comes before the one at `chosen`; of very many records of an id only
-// those that are equal are looked at.
-int64_t Verifier::LastPass(const Run& equal, const Run& all, size_t chosen) const {
-  int64_t passed_ms = kNoStreamTime;
+// The last record of the id that passed and comes before the one at `chosen`, or null; of very many records
+// of an id only those that are equal are looked at.
+const Verifier::Input* Verifier::LastPass(const Run& equal, const Run& all, size_t chosen) const {
   if (all.end - all.begin > kMostSteps) {
     size_t last = chosen;
     while (last > equal.begin && !inputs_[last - 1].is_used()) --last;
-    return last > equal.begin ? inputs_[last - 1].time_ms : passed_ms;
+    return last > equal.begin ? &inputs_[last - 1] : nullptr;
   }
+  const Input* passed = nullptr;
   for (size_t i = all.begin; i < all.end; ++i) {
     const Input& input = inputs_[i];
-    if ((input.state & kWritten) != 0 && input.offset < inputs_[chosen].offset)
-      passed_ms = std::max(passed_ms, input.time_ms);
+    if ((input.state & kWritten) == 0 || input.offset >= inputs_[chosen].offset) continue;
+    if (passed == nullptr || input.offset > passed->offset) passed = &input;
   }
-  return passed_ms;
+  return passed;
 }
 
 void Verifier::MarkDiverted() {
@@ -496,23 +525,23 @@ void Verifier::JudgeById(const Run& group) {
   for (const Input* input : order_) {
     if ((input->state & kWritten) != 0) passes_ms_.push_back(input->time_ms);
   }
-  const int64_t horizon_ms = absl::ToInt64Milliseconds(rules_.horizon);
   History history;
   for (Input* input : order_) {
     const bool is_judged = IsJudged(*input);
     if (!input->is_used() && !IsKnown(*input, is_judged)) continue;
     report_.input_records += is_judged ? 1 : 0;
     const int64_t time_ms = input->time_ms;
-    const std::optional<int64_t> basis_ms = rules_.renew ? history.seen_ms : history.passed_ms;
+    const Input* const basis = rules_.renew ? history.seen : history.passed;
     bool passed = (input->state & kWritten) != 0;
     if (passed) {
       report_.passed += is_judged ? 1 : 0;
-      if (basis_ms && time_ms - *basis_ms <= horizon_ms) {
+      if (basis != nullptr && IsWithinHorizon(*basis, *input)) {
         // Before its clock moves, a record of an unknown past may be older than it says.
         // Where the output begins, a record may be taken for an equal one of before.
         const Known& known = known_[input->partition];
-        const bool is_dated = *basis_ms > known.since_ms && (known.seen_since_ms == INT64_MIN ||
-                                                             *basis_ms > known.seen_since_ms + window_ms_);
+        const bool is_dated =
+            basis->time_ms > known.since_ms &&
+            (known.seen_since_ms == INT64_MIN || basis->time_ms > known.seen_since_ms + window_ms_);
         if (is_dated) input->Set(kRepeated);
         if (!is_dated && is_judged) report_.Add(VerifyKind::kUndecided, PlaceOf(*input));
       }
@@ -522,9 +551,9 @@ void Verifier::JudgeById(const Run& group) {
     } else if (!JudgeCopy(*input, history, is_judged)) {
       continue;
     }
-    if (!history.seen_ms || time_ms - *history.seen_ms > window_ms_) history.begun_ms = time_ms;
-    history.seen_ms = time_ms;
-    if (passed) history.passed_ms = time_ms;
+    if (!MayBeKept(history.seen, *input)) history.begun_ms = time_ms;
+    history.seen = input;
+    if (passed) history.passed = input;
   }
 }
 
@@ -532,11 +561,8 @@ void Verifier::JudgeById(const Run& group) {
 bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_judged) {
   const Known& known = known_[input.partition];
   const int64_t since_ms = rules_.topic_scope ? since_ms_ : known.since_ms;
-  const auto is_near = [&](const std::optional<int64_t>& before_ms) {
-    return before_ms && input.time_ms - *before_ms <= window_ms_;
-  };
-  bool is_copy = is_near(history.passed_ms);
-  bool is_late = false;
+  bool is_copy = history.passed != nullptr && input.time_ms - PassedAt(*history.passed) <= window_ms_;
+  bool is_late = !is_copy && MayBeKept(history.passed, input);
   bool is_decided = true;
   if (rules_.topic_scope && IsUndeliverable(input)) {
     // Which of two partitions comes first nobody knows. In its own it was rejected if none passed before it.
@@ -548,13 +574,13 @@ bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_jud
     // The one that passed may be dated later, in another partition.
     const auto later = std::lower_bound(passes_ms_.begin(), passes_ms_.end(), input.time_ms);
     is_copy = later != passes_ms_.end() && *later - input.time_ms <= window_ms_;
-    is_late = !is_copy && history.passed_ms;
+    is_late = !is_copy && history.passed != nullptr;
   }
   const bool is_rejected = rules_.topic_scope && !is_copy && IsUndeliverable(input);
   if (!is_copy && !is_late && !is_rejected) {
-    if (is_near(history.seen_ms)) {
+    if (MayBeKept(history.seen, input)) {
       // A restart that read no further back remembers a copy like a first.
-      is_late = history.passed_ms || history.begun_ms - window_ms_ < since_ms;
+      is_late = history.passed != nullptr || history.begun_ms - window_ms_ < since_ms;
     } else {
       is_decided = input.time_ms - window_ms_ >= since_ms;
     }
@@ -571,6 +597,21 @@ bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_jud
   }
   if (is_judged) report_.Add(is_decided ? VerifyKind::kLost : VerifyKind::kUndecided, PlaceOf(input));
   return true;
+}
+
+// By stream time, and by their own times where it stands.
+bool Verifier::IsWithinHorizon(const Input& before, const Input& input) const {
+  const int64_t horizon_ms = absl::ToInt64Milliseconds(rules_.horizon);
+  // One that is dated a horizon later than its copy is dated wrongly.
+  return input.time_ms - before.time_ms <= horizon_ms && std::abs(input.own_ms - before.own_ms) <= horizon_ms;
+}
+
+// An id that came ahead of stream time is known from when that has come to it, or has jumped over it.
+bool Verifier::MayBeKept(const Input* before, const Input& input) const {
+  if (before == nullptr) return false;
+  const auto overtaken = overtaken_ms_.find(before->Place());
+  const int64_t since_ms = overtaken == overtaken_ms_.end() ? PassedAt(*before) : overtaken->second;
+  return input.time_ms - since_ms <= window_ms_;
 }
 
 bool Verifier::IsJudged(const Input& input) const {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "src/record/record_reader.h"
@@ -104,7 +105,7 @@ struct VerifyReport {
   int64_t output_records = 0;
   int64_t passed = 0;
   int64_t copies = 0;  // that did not pass, or are tagged or diverted
-  int64_t late = 0;    // of these, from between horizon and window, or later after a restart
+  int64_t late = 0;    // of these, from between horizon and window, or later after a restart or silence
   int64_t without_id = 0;
   int64_t malformed = 0;
   int64_t not_yet = 0;          // neither judged by the group nor in the output
@@ -127,7 +128,7 @@ struct VerifyReport {
 // One pass over the logs. Records of one partition come in the order of their offsets. Not thread-safe.
 class Verifier {
  public:
-  static constexpr int64_t kBytesOfRecord = 33;  // of the judged share, of either log
+  static constexpr int64_t kBytesOfRecord = 41;  // of the judged share, of either log
 
   // `inputs`: the partitions in their order, without `committed` and later knowledge. `seed` is a secret
   // of this run, and the same in all passes. `expected`: records of the inputs in the range, to make room
@@ -155,19 +156,22 @@ class Verifier {
     uint64_t id;  // hash
     uint64_t content;
     int64_t time_ms;  // stream time when it came
+    int64_t
+        own_ms;  // the same; of a record that was ahead of it, the latest timestamp of it and of two before
     uint64_t offset : 44;
     uint64_t partition : 14;
     uint64_t state : 6;
 
     static Input At(uint64_t id, int32_t partition, uint64_t content, int64_t offset, int64_t time_ms = 0,
                     uint64_t state = 0) {
-      Input input = {id, content, time_ms, 0, 0, 0};
+      Input input = {id, content, time_ms, time_ms, 0, 0, 0};
       input.offset = static_cast<uint64_t>(offset) & ((uint64_t{1} << 44) - 1);
       input.partition = static_cast<uint64_t>(partition) & ((uint64_t{1} << 14) - 1);
       input.Set(state);
       return input;
     }
     void Set(uint64_t bits) { state = (state | bits) & ((uint64_t{1} << 6) - 1); }
+    uint64_t Place() const { return uint64_t{partition} << 44 | offset; }
     bool is_used() const { return (state & (kWritten | kMarked)) != 0; }
     // The order in which records are looked for.
     auto Key() const { return std::tuple(id, uint64_t{partition}, content, uint64_t{offset}); }
@@ -206,11 +210,18 @@ class Verifier {
     int64_t unseen_until_ms = INT64_MIN;
     int64_t seen_since_ms = INT64_MIN;  // of the first one that was, if the output is cut
   };
+  // The last timestamps of an input partition, and of its records (places in inputs_) those since then, and
+  // those that stream time has not come to: since how many timestamps.
+  struct Recent {
+    std::array<int64_t, 3> times_ms = {kNoStreamTime, kNoStreamTime, kNoStreamTime};
+    std::vector<size_t> untimed;
+    std::vector<std::pair<size_t, size_t>> ahead;
+  };
   // Of an id, up to the record that is judged.
   struct History {
-    std::optional<int64_t> seen_ms;    // its last record
-    std::optional<int64_t> passed_ms;  // the last that passed
-    int64_t begun_ms = 0;              // since when there was a record in every window
+    const Input* seen = nullptr;    // its last record
+    const Input* passed = nullptr;  // the last that passed
+    int64_t begun_ms = 0;           // since when there was a record in every window
   };
 
   Identity IdentityOf(const SurveyRecord& record, int32_t partition, bool is_output);
@@ -221,9 +232,21 @@ class Verifier {
   void Match(int32_t partition);
   size_t MatchOne(const Output& output, int32_t partition, int64_t next, bool is_first, bool is_judged);
   size_t Choose(const Run& equal, const Run& all, int64_t next, bool is_tagged);
-  int64_t LastPass(const Run& equal, const Run& all, size_t chosen) const;
+  const Input* LastPass(const Run& equal, const Run& all, size_t chosen) const;
   void MarkDiverted();
   void GuessCommitted();
+  // A record of the partition has moved its stream time to `now_ms`.
+  void NoteTime(Recent& recent, int64_t own_ms, int64_t now_ms);
+  // Whether the record is judged by its own time, at stream time `now_ms`.
+  bool IsAhead(const Input& input, int64_t now_ms) const {
+    return input.own_ms > now_ms + absl::ToInt64Milliseconds(rules_.horizon / 16);
+  }
+  int64_t PassedAt(const Input& input) const {
+    return IsAhead(input, input.time_ms) ? input.own_ms : input.time_ms;
+  }
+  bool IsWithinHorizon(const Input& before, const Input& input) const;
+  // Whether a filter may still know the id of `before`.
+  bool MayBeKept(const Input* before, const Input& input) const;
   bool IsJudged(const Input& input) const;
   bool IsKnown(const Input& input, bool is_judged);
   bool IsOutOfSight(const Input& input) const;
@@ -246,6 +269,9 @@ class Verifier {
   std::vector<StreamTime> clocks_;
   std::vector<std::optional<int64_t>> begins_;  // offsets where the group has begun, unless it is passed
   std::vector<int64_t> first_times_ms_;
+  std::vector<Recent> recent_;
+  // Where stream time passed over a record, by Place(): to where.
+  absl::flat_hash_map<uint64_t, int64_t> overtaken_ms_;
   std::vector<Input> inputs_;
   std::vector<std::vector<Output>> outputs_;
   std::vector<Diverted> diverted_;

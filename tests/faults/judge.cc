@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <unordered_map>
@@ -91,11 +92,21 @@ class NaiveStreamTime {
   std::optional<int64_t> now_;
 };
 
+constexpr absl::Time kFarthest = absl::FromUnixSeconds(int64_t{1} << 40);
+
 // One input record.
 struct Entry {
   const Record* record = nullptr;
   FaultyEvent event;
   int64_t stream_time_ms = 0;
+  // Its timestamp, or stream time if that is later; where the timestamp is, or may be, too far ahead, the one
+  // before.
+  int64_t own_ms = 0;
+  int64_t earliest_own_ms = 0;
+  bool is_timed = false;  // for sure
+  int64_t latest_ms = 0;  // of its timestamp and the two before, as which it passes
+  int64_t kept_ms = 0;    // stream time when it had come to the record, and its id entered the filter anew
+  size_t left_at = SIZE_MAX;  // the record with which it had
   bool passed = false;
   bool undeliverable = false;
 };
@@ -122,7 +133,8 @@ class PartitionJudge {
         output_takes_bytes_(evidence.output_takes_bytes),
         kinds_(kinds),
         sums_(sums),
-        latest_ms_(absl::ToUnixMillis(evidence.latest_time)),
+        latest_ms_(absl::ToUnixMillis(std::min(evidence.latest_time, kFarthest))),
+        differ_ms_(absl::ToInt64Milliseconds(evidence.clocks_differ)),
         stream_time_(evidence.latest_time, evidence.horizon) {}
 
   void AddInput(const Record& record) {
@@ -134,18 +146,38 @@ class PartitionJudge {
     }
     const std::optional<int64_t> now = stream_time_.Observe(record.timestamp_ms);
     entry.stream_time_ms = now.value_or(0);
+    entry.is_timed = record.timestamp_ms <= latest_ms_ - differ_ms_;
+    if (record.timestamp_ms <= latest_ms_ + differ_ms_) {
+      last_ms_ = record.timestamp_ms;
+      last_three_ms_ = {last_three_ms_[1], last_three_ms_[2], last_ms_};
+      // Of those that had none, the next timestamp counts, too.
+      for (size_t i = entries_.size(); i > 0 && !entries_[i - 1].is_timed; --i) {
+        entries_[i - 1].latest_ms = std::max(entries_[i - 1].latest_ms, last_ms_);
+      }
+    }
+    entry.latest_ms = *std::max_element(last_three_ms_.begin(), last_three_ms_.end());
+    // A rebuild takes it for one that passed, at the later of the two times.
+    const auto same = latest_of_.try_emplace(entry.event.id, entry.latest_ms).first;
+    if (is_rebuilt_) entry.latest_ms = std::max(entry.latest_ms, same->second);
+    same->second = entry.latest_ms;
+    if (record.timestamp_ms <= latest_ms_ - differ_ms_) earliest_ms_ = record.timestamp_ms;
+    entry.own_ms = std::max(last_ms_, entry.stream_time_ms);
+    entry.earliest_own_ms = std::max(earliest_ms_, entry.stream_time_ms);
     entry.undeliverable = record.value->size() > output_takes_bytes_;
     std::vector<size_t>& sendings = by_send_[entry.event.send];
     if (!sendings.empty()) ++sums_.client_copies;
     sendings.push_back(entries_.size());
     if (now && unmoved_ == SIZE_MAX) unmoved_ = entries_.size();
+    entry.kept_ms = entry.stream_time_ms;
     entries_.push_back(std::move(entry));
+    if (!entries_.back().event.id.empty()) ComeTo(now);  // others only move the clock
   }
 
   void Match(const std::vector<const Record*>& output) {
     // What came before stream time moved is as old as its first value.
     for (size_t i = 0; i < std::min(unmoved_, entries_.size()); ++i) {
       entries_[i].stream_time_ms = unmoved_ == SIZE_MAX ? 0 : entries_[unmoved_].stream_time_ms;
+      entries_[i].kept_ms = std::max(entries_[i].kept_ms, entries_[i].stream_time_ms);
     }
     size_t next = 0;  // entries before it have been passed over
     for (const Record* record : output) {
@@ -173,7 +205,7 @@ class PartitionJudge {
     for (size_t i = 0; i < entries_.size(); ++i) {
       const Entry& entry = entries_[i];
       ++sums_.records;
-      const bool must_pass = MustPass(entry, is_rebuilt_ ? last_record_ : last_pass);
+      const bool must_pass = MustPass(i, last_pass) && (!is_rebuilt_ || MustPass(i, last_record_));
       const auto known = last_record_.find(entry.event.id);
       const size_t last_at = known == last_record_.end() ? i : known->second;
       // One that is too large is no more than a copy where its id had passed, and a rebuild remembers it.
@@ -199,7 +231,7 @@ class PartitionJudge {
       ++sums_.dropped;
       if (entry.event.id.empty() || before == last_pass.end()) {
         kinds_.lost.Add(Place(entry));
-      } else if (entry.stream_time_ms - entries_[before->second].stream_time_ms > horizon_ms_) {
+      } else if (IsLate(entry, entries_[before->second])) {
         ++sums_.late_dropped;
         sums_.late_undeliverable += entry.undeliverable ? 1 : 0;
       }
@@ -224,7 +256,8 @@ class PartitionJudge {
       const auto pass = last_pass_.find(id);
       if (pass == last_pass_.end()) continue;  // LOST, or undeliverable
       if (now_ms - entries_[pass->second].stream_time_ms <= horizon_ms_) ++least;
-      if (now_ms - entries_[last].stream_time_ms <= forgotten_after_ms_) ++most;
+      const int64_t kept_ms = std::max(entries_[last].kept_ms, entries_[pass->second].kept_ms);
+      if (now_ms - kept_ms <= forgotten_after_ms_) ++most;
     }
     if (held.ids <= most && (held.ids >= least || held.lacks_some)) return;
     kinds_.held.Add(absl::StrCat(place, ": ", held.ids, ", of at least ", least, " and at most ", most));
@@ -233,18 +266,42 @@ class PartitionJudge {
   int64_t end() const { return entries_.empty() ? 0 : entries_.back().record->offset + 1; }
 
  private:
+  // By stream time, or by the timestamps of both where that lags behind.
   bool MayPass(const Entry& entry) const {
     const auto before = last_pass_.find(entry.event.id);
-    return entry.event.id.empty() || before == last_pass_.end() ||
-           (clock_may_be_older_ && before->second < unmoved_) ||
-           entry.stream_time_ms - entries_[before->second].stream_time_ms > horizon_ms_;
+    if (entry.event.id.empty() || before == last_pass_.end()) return true;
+    if (clock_may_be_older_ && before->second < unmoved_) return true;
+    return IsLate(entry, entries_[before->second]);
+  }
+
+  bool IsLate(const Entry& entry, const Entry& passed) const {
+    // One that is dated a horizon later than its copy is dated wrongly.
+    return entry.stream_time_ms - passed.stream_time_ms > horizon_ms_ ||
+           entry.own_ms - passed.earliest_own_ms > horizon_ms_ ||
+           passed.own_ms - entry.earliest_own_ms > horizon_ms_;
   }
 
   // Whether the id of the record was forgotten before.
-  bool MustPass(const Entry& entry, const std::unordered_map<std::string, size_t>& known) const {
+  bool MustPass(size_t index, const std::unordered_map<std::string, size_t>& known) const {
+    const Entry& entry = entries_[index];
     const auto before = known.find(entry.event.id);
-    return !entry.event.id.empty() && before != known.end() &&
-           entry.stream_time_ms - entries_[before->second].stream_time_ms > forgotten_after_ms_;
+    return !entry.event.id.empty() && before != known.end() && entries_[before->second].left_at < index &&
+           entry.stream_time_ms - entries_[before->second].kept_ms > forgotten_after_ms_;
+  }
+
+  // Stream time comes to records that were ahead of it, at the latest when 101 timestamps have come since.
+  void ComeTo(std::optional<int64_t> now_ms) {
+    ahead_.push_back(entries_.size() - 1);
+    std::erase_if(ahead_, [&](size_t i) {
+      Entry& entry = entries_[i];
+      const size_t since = entries_.size() - i;
+      const bool is_ahead = !now_ms || entry.latest_ms > *now_ms + horizon_ms_ / 16;
+      if (is_ahead && since <= kMedianOf) return false;
+      if (now_ms) entry.kept_ms = std::max(entry.kept_ms, *now_ms);
+      entry.left_at = entries_.size() - 1;
+      // How many had timestamps is not known for sure.
+      return !is_ahead || since > 4 * kMedianOf;
+    });
   }
 
   // The input record that the output record is: of several equal ones the first that can be it.
@@ -298,10 +355,16 @@ class PartitionJudge {
   Kinds& kinds_;
   Judgement& sums_;
   const int64_t latest_ms_;
+  const int64_t differ_ms_;
   NaiveStreamTime stream_time_;
+  int64_t last_ms_ = 0;
+  std::array<int64_t, 3> last_three_ms_ = {};
+  int64_t earliest_ms_ = 0;
   std::vector<Entry> entries_;
   std::unordered_map<std::string, size_t> last_record_;  // that a rebuild remembers
-  size_t unmoved_ = SIZE_MAX;                            // the first entry for which stream time had moved
+  std::vector<size_t> ahead_;
+  std::unordered_map<std::string, int64_t> latest_of_;  // by id: of its last record
+  size_t unmoved_ = SIZE_MAX;                           // the first entry for which stream time had moved
   std::unordered_map<int64_t, std::vector<size_t>> by_send_;
   std::unordered_map<std::string, size_t> last_pass_;
   int64_t late_passed_ = 0;

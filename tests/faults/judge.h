@@ -83,6 +83,8 @@ struct Evidence {
   // A filter from before the input may have lent its clock: how long ago a record passed that came before
   // this one's moved, cannot be told, and a copy of it may pass.
   bool clock_may_be_older = false;
+  // By how much the clocks that say so may differ from each other and from one time to another.
+  absl::Duration clocks_differ;
   // Values of more bytes are not for the output.
   size_t output_takes_bytes = SIZE_MAX;
   std::vector<Record> input;

@@ -157,10 +157,10 @@ TEST(JudgeTest, WithALentClockARepetitionOfARecordFromBeforeItMoved) {
   }
 }
 
-// A copy of record 512, of which there is one in 517, comes as the last record, 88 minutes of stream time
-// later, and is dropped.
+// A copy of record 462, of which there is one in 467, comes as the last record, 91 minutes after stream time
+// had come to that, and is dropped.
 void DropLate(Evidence& evidence) {
-  evidence.input.push_back(Again(evidence, 512, 87 * kMinute));
+  evidence.input.push_back(Again(evidence, 462, 137 * kMinute));
   evidence.committed[0] = 601;
   ++evidence.counted->duplicate;
   evidence.forgotten_after = absl::Minutes(80);
@@ -186,7 +186,7 @@ TEST(JudgeTest, ARebuildRemembersFromTheLastRecordOn) {
         is_rebuilt ? std::vector<std::string>() : std::vector<std::string>{"1 records are REMEMBERED"},
         [&](Evidence& evidence) {
           DropLate(evidence);
-          evidence.forgotten_after = absl::Minutes(85);
+          evidence.forgotten_after = absl::Minutes(88);
           evidence.is_rebuilt = is_rebuilt;
         });
   }
@@ -194,7 +194,8 @@ TEST(JudgeTest, ARebuildRemembersFromTheLastRecordOn) {
 
 TEST(JudgeTest, WhatAFilterHolds) {
   // Stream time, 50 records behind, ends in minute 549, and 53 of the records from 539 on have ids that
-  // passed. Of the four before them a filter may still hold the ids.
+  // passed. Of the 45 before them, to which stream time came in minute 485 or later, a filter may still hold
+  // the ids.
   const auto hold = [](int64_t ids, int64_t minute) {
     return [=](Evidence& evidence) {
       evidence.forgotten_after = absl::Minutes(64);
@@ -202,9 +203,9 @@ TEST(JudgeTest, WhatAFilterHolds) {
     };
   };
   ExpectProblems({}, hold(53, 549));
-  ExpectProblems({}, hold(57, 549));
+  ExpectProblems({}, hold(98, 549));
   ExpectProblems({"1 filters HOLD other ids"}, hold(52, 549));
-  ExpectProblems({"1 filters HOLD other ids"}, hold(58, 549));
+  ExpectProblems({"1 filters HOLD other ids"}, hold(99, 549));
   ExpectProblems({"1 filters have ANOTHER TIME"}, hold(53, 548));
   ExpectProblems({}, [&](Evidence& evidence) {
     hold(52, 549)(evidence);
@@ -281,7 +282,7 @@ TEST(JudgeTest, AfterTheHorizonEitherVerdictIsRight) {
   const auto with = [](size_t which, bool passes) {
     Evidence evidence = Right();
     evidence.counted.reset();
-    const Record again = Again(evidence, which, 600 * kMinute);
+    const Record again = Again(evidence, which, static_cast<int64_t>(600 - which) * kMinute);
     evidence.committed[0] = 601;
     evidence.input.insert(evidence.input.begin() + 600, again);
     if (passes) evidence.output.insert(evidence.output.begin() + 540, again);

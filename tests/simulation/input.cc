@@ -93,7 +93,11 @@ Record Input::Next(const std::string& topic) {
       is_copy ? events_ - 1 - dice.Below(std::min<int64_t>(events_, schedule_.copies_within)) : events_++;
   ++sent_;
   // All of it is past when it is sent.
-  times_ms_.push_back(absl::ToUnixMillis(kBegin - absl::Hours(60) + schedule_.step * (sent_ - sent_before_)));
+  const int64_t sent = sent_ - sent_before_;
+  const int64_t silences = schedule_.burst > 0 ? sent / schedule_.burst : 0;
+  const absl::Duration since_begin =
+      schedule_.step * (sent - silences * schedule_.burst) + schedule_.silence * silences;
+  times_ms_.push_back(absl::ToUnixMillis(kBegin - absl::Hours(60) + since_begin));
   if (dice.Below(100) >= schedule_.without_id_of_hundred) event.id = absl::StrCat("e", number);
   event.country = kCountries[number % 3];
   event.amount = number % 7 - 3;

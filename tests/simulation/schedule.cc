@@ -193,6 +193,19 @@ const char* PlaceText(SnapshotPlace place) {
                                            : "snapshots that all share";
 }
 
+// Stream time follows a burst closely, and a copy of the burst before may be just within the horizon.
+void AddSilences(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 0x51e7ce);
+  if (schedule.horizon >= absl::Hours(24) || dice.OneIn(2)) return;
+  schedule.silence = schedule.horizon * dice.Choose({14, 15, 16, 18, 24}) / 16;
+  schedule.step = schedule.horizon / 4000;
+  // Eight horizons at most.
+  const auto bursts = static_cast<int>(8 * schedule.horizon / schedule.silence);
+  schedule.burst =
+      std::max(static_cast<int>(dice.Between(60, 150)) * schedule.partitions, schedule.records / bursts + 1);
+  schedule.copies_within = schedule.burst;
+}
+
 }  // namespace
 
 bool IsOfProcess(FaultKind kind) { return TextOf(kind).has_target && kind != FaultKind::kJoin; }
@@ -218,11 +231,11 @@ std::string Schedule::Story() const {
                         : "",
       filters > 0 ? absl::StrCat("with memory for ", filters, " filters, ") : "",
       is_cooperative ? "cooperative" : "eager", has_static_members ? ", static members" : "", "; ", records,
-      " records each in ", absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step),
-      " apart, horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten,
-      " of ten are copies, of the last ", copies_within, "; of a hundred ", wild_of_hundred,
-      " have wild times, ", without_id_of_hundred, " no id, ", oversized_of_hundred, " are too large",
-      names_refused ? " (named)" : "",
+      " records each in ", absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step), " apart",
+      burst > 0 ? absl::StrCat(", in bursts of ", burst, " every ", absl::FormatDuration(silence)) : "",
+      ", horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten, " of ten are copies, of the last ",
+      copies_within, "; of a hundred ", wild_of_hundred, " have wild times, ", without_id_of_hundred,
+      " no id, ", oversized_of_hundred, " are too large", names_refused ? " (named)" : "",
       counting == Counting::kNothing  ? ""
       : counting == Counting::kDeltas ? "; counted as deltas"
                                       : "; counted as totals",
@@ -308,6 +321,7 @@ Schedule MakeSchedule(uint64_t seed) {
   AddFaults(schedule);
   AddRareMeetings(schedule);
   AddStrangers(schedule);
+  AddSilences(schedule);
   schedule.are_brokers_old = Dice(seed ^ 0x391).OneIn(2);
   std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });

@@ -101,8 +101,11 @@ struct Schedule {
   absl::Duration session_timeout;
   absl::Duration transaction_timeout;
   absl::Duration horizon;
-  absl::Duration skew;   // of the clock of every second instance
-  absl::Duration step;   // of the records' times
+  absl::Duration skew;  // of the clock of every second instance
+  absl::Duration step;  // of the records' times
+  // In bursts of so many, where a step is short, the next so long after the one before; 0: without.
+  int burst = 0;
+  absl::Duration silence;
   int records = 100;     // in each topic
   absl::Duration lasts;  // in which they are sent
   int copies_of_ten = 3;

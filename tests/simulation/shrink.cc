@@ -34,6 +34,7 @@ std::vector<Step> StepsOf(const Schedule& schedule) {
   steps.emplace_back([](Schedule& s) { s.snapshots = SnapshotPlace::kNowhere; });
   steps.emplace_back([](Schedule& s) { s.counting = Counting::kNothing; });
   steps.emplace_back([](Schedule& s) { s.wild_of_hundred = 0; });
+  steps.emplace_back([](Schedule& s) { s.burst = 0; });
   steps.emplace_back([](Schedule& s) { s.without_id_of_hundred = 0; });
   steps.emplace_back([](Schedule& s) { s.oversized_of_hundred = 0; });
   steps.emplace_back([](Schedule& s) { s.skew = absl::ZeroDuration(); });

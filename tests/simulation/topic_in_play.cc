@@ -389,6 +389,7 @@ test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begi
   test::Evidence evidence;
   evidence.horizon = site_.schedule.horizon;
   evidence.latest_time = LatestTime();
+  evidence.clocks_differ = site_.world.now() + absl::AbsDuration(site_.schedule.skew);
   if (site_.schedule.oversized_of_hundred > 0) evidence.output_takes_bytes = kOutputTakesBytes;
   evidence.input = site_.broker.CommittedIn(input);
   evidence.output = site_.broker.Committed(names_.output);

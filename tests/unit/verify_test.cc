@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lethe/stage.h"
+#include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
 
 namespace lethe {
@@ -565,17 +567,17 @@ TEST_F(VerifyTest, TheEdgesOfTheHorizon) {
                {750, false, Kind::kUndecided}, {751, false, Kind::kLost},     {751, true, Kind::kUndecided}};
   for (const auto& [seconds, passes, kind] : cases) {
     input_.clear();
-    for (int i = 0; i < 1300; ++i) {
+    for (int i = 0; i < 13'000; ++i) {
       Rec rec;
       rec.n = i;
-      rec.id = i == 400 || i == 400 + seconds ? "x" : absl::StrCat(i);
+      rec.id = i == 4000 || i == 4000 + 10 * seconds ? "x" : absl::StrCat(i);
       rec.value = absl::StrCat("{\"id\":\"", rec.id, "\"}");
-      rec.time_ms = kStart + i * 1000;
+      rec.time_ms = kStart + i * 100;
       input_.push_back(rec);
     }
     Number(input_);
     output_ = input_;
-    if (!passes) output_.erase(output_.begin() + 400 + seconds);
+    if (!passes) output_.erase(output_.begin() + 4000 + 10 * seconds);
     Number(output_);
     const VerifyReport report = Run();
     SCOPED_TRACE(absl::StrCat(seconds, passes ? " passes" : " does not"));
@@ -605,6 +607,64 @@ TEST_F(VerifyTest, OfEqualRecordsTheOneThatMayPassIsTheOneThatDid) {
   output_.erase(output_.begin() + 950, output_.begin() + 1010);
   Number(output_);
   ExpectRight(Run());
+}
+
+// Quiet partitions, silences, and timestamps that are wrong or missing, as the filter itself judges them; and
+// what it must not do there is found.
+TEST_F(VerifyTest, WhereStreamTimeStandsRecordsAreJudgedByTheirOwnTime) {
+  std::mt19937_64 random(TestSeed());
+  rules_.latest = absl::InfiniteFuture();
+  for (int round = 0; round < 200; ++round) {
+    rules_.renew = round % 5 == 0;
+    const int64_t gap_ms = kHorizonMs / (int64_t{1} << (random() % 10)) * 2;
+    const bool has_wrong = round % 2 == 0;
+    input_.clear();
+    int64_t now_ms = kStart;
+    for (int i = 0; i < 1000; ++i) {
+      now_ms += static_cast<int64_t>(random() % static_cast<uint64_t>(2 * gap_ms));
+      if (random() % 200 == 0) now_ms += static_cast<int64_t>(random() % (20 * kHorizonMs));
+      Rec rec;
+      rec.n = i;
+      rec.id = absl::StrCat(i);
+      if (i > 0 && random() % 2 == 0) {
+        rec.id = input_[static_cast<size_t>(i) - 1 - random() % std::min<size_t>(input_.size(), 50)].id;
+      }
+      rec.value = absl::StrCat("{\"id\":\"", rec.id, "\",\"n\":", i, "}");
+      rec.time_ms = now_ms;
+      if (has_wrong && random() % 20 == 0) rec.time_ms = -1;
+      if (has_wrong && random() % 20 == 0) rec.time_ms = static_cast<int64_t>(random() % (2 * kStart));
+      input_.push_back(rec);
+    }
+    Number(input_);
+    const std::unique_ptr<DedupStage> stage = *DedupStage::Create(
+        {.horizon = rules_.horizon, .target_fpp = 1e-12, .renew = rules_.renew}, ExactFilter::Factory());
+    const std::unique_ptr<Partition> partition = *stage->Open("orders/0");
+    output_.clear();
+    for (const Rec& rec : input_) {
+      const absl::Time time = rec.time_ms < 0 ? absl::InfinitePast() : absl::FromUnixMillis(rec.time_ms);
+      if (*partition->Judge(rec.id, time) == Verdict::kUnique) output_.push_back(rec);
+    }
+    Number(output_);
+    SCOPED_TRACE(absl::StrCat("round ", round, ", gap ", gap_ms, " ms"));
+    ExpectRight(Run());
+    ASSERT_FALSE(HasFailure());
+  }
+
+  // An hour apart, and each a second time a minute later.
+  input_.clear();
+  for (int i = 0; i < 400; ++i) {
+    Rec rec;
+    rec.n = i;
+    rec.id = absl::StrCat(i / 2);
+    rec.value = absl::StrCat("{\"id\":\"", rec.id, "\"}");
+    rec.time_ms = kStart + i / 2 * 3'600'000 + i % 2 * 60'000;
+    input_.push_back(rec);
+  }
+  Number(input_);
+  output_ = input_;
+  Number(output_);
+  rules_.renew = false;
+  EXPECT_EQ(Run().count(Kind::kRepeated), 200);
 }
 
 // Ids and payloads that never change, and no time: what is quadratic would take hours.

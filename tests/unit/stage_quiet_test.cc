@@ -1,0 +1,291 @@
+// Quiet streams, silences, and wild timestamps in both: what passes, by the time that has really gone by.
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lethe/stage.h"
+#include "tests/support/exact_filter.h"
+#include "tests/support/seed.h"
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kSecond = 1000;
+constexpr int64_t kHour = 3600 * kSecond;
+constexpr int64_t kStartMs = 1'700'000'000'000;
+constexpr int64_t kUntimed = INT64_MIN;
+
+struct Record {
+  uint64_t id;
+  int64_t true_ms;  // when it was sent
+  int64_t time_ms;  // what its producer says
+  bool is_wild() const { return true_ms != time_ms; }
+};
+
+struct Outcome {
+  std::vector<bool> passed;
+  // Records that passed within the horizon of one of their id that had passed, and where that was.
+  std::map<size_t, size_t> twice;
+  // Dropped though the horizon and a part of it had gone by.
+  std::vector<size_t> lost;
+};
+
+// Judges in transactions of random length, with aborts.
+Outcome Judge(const std::vector<Record>& log, int64_t horizon_ms, std::mt19937_64& random,
+              const FilterFactory& factory = ExactFilter::Factory()) {
+  auto stage = *DedupStage::Create({.horizon = absl::Milliseconds(horizon_ms), .target_fpp = 1e-12}, factory);
+  auto partition = *stage->Open("quiet");
+  Outcome outcome;
+  std::map<uint64_t, size_t> last;
+  while (outcome.passed.size() < log.size()) {
+    const size_t first = outcome.passed.size();
+    const size_t size = std::min(log.size() - first, 1 + random() % 200);
+    std::vector<Event> events;
+    for (size_t i = first; i < first + size; ++i) {
+      const bool is_timed = log[i].time_ms != kUntimed;
+      const absl::Time time = is_timed ? absl::FromUnixMillis(log[i].time_ms) : absl::InfinitePast();
+      events.push_back({.id = partition->Hash(absl::StrCat(log[i].id)), .time = time});
+    }
+    std::vector<Verdict> verdicts(size);
+    Transaction transaction = *partition->Begin();
+    EXPECT_TRUE(transaction.Judge(events, absl::MakeSpan(verdicts)).ok());
+    if (random() % 4 == 0) continue;  // aborted, to be judged again
+    transaction.Commit();
+    for (size_t i = first; i < first + size; ++i) {
+      const bool passes = verdicts[i - first] == Verdict::kUnique;
+      outcome.passed.push_back(passes);
+      const auto before = last.find(log[i].id);
+      if (before != last.end()) {
+        const int64_t age_ms = log[i].true_ms - log[before->second].true_ms;
+        // Which record the median is may make an eighth of a difference.
+        if (passes && age_ms <= horizon_ms - horizon_ms / 8) outcome.twice[i] = before->second;
+        if (!passes && age_ms > horizon_ms + horizon_ms / 5) outcome.lost.push_back(i);
+      } else {
+        EXPECT_TRUE(passes) << "record " << i << ", the first of its id";
+      }
+      if (passes) last[log[i].id] = i;
+    }
+  }
+  return outcome;
+}
+
+size_t Passed(const Outcome& outcome) {
+  return static_cast<size_t>(std::count(outcome.passed.begin(), outcome.passed.end(), true));
+}
+
+// `ids` ids in turn, each `gap_ms` after the last.
+std::vector<Record> InTurn(size_t records, uint64_t ids, int64_t gap_ms) {
+  std::vector<Record> log;
+  for (size_t i = 0; i < records; ++i) {
+    const int64_t time_ms = kStartMs + static_cast<int64_t>(i) * gap_ms;
+    log.push_back({i % ids, time_ms, time_ms});
+  }
+  return log;
+}
+
+TEST(StageQuietTest, WhatComesAgainAfterTheHorizonPasses) {
+  std::mt19937_64 random(TestSeed());
+  EXPECT_EQ(Passed(Judge(InTurn(80, 5, kSecond), 2 * kSecond, random)), 80u);
+  EXPECT_EQ(Passed(Judge(InTurn(800, 7, kHour), kHour / 6, random)), 800u);
+  // Four records are too few to tell a quiet stream from a wild timestamp.
+  EXPECT_EQ(Passed(Judge(InTurn(200, 1, kHour), kHour / 6, random)), 197u);
+}
+
+// A retry comes at once, however long the partition was quiet before.
+TEST(StageQuietTest, RetriesInAQuietStreamAreCopies) {
+  std::mt19937_64 random(TestSeed());
+  std::vector<Record> log;
+  for (const Record& record : InTurn(400, 1000, kHour)) {
+    log.push_back(record);
+    const int64_t retry_ms = record.time_ms + static_cast<int64_t>(random() % 300) * kSecond;
+    log.push_back({record.id, retry_ms, retry_ms});
+  }
+  const Outcome outcome = Judge(log, kHour / 6, random);
+  EXPECT_EQ(Passed(outcome), 400u);
+  EXPECT_TRUE(outcome.twice.empty());
+}
+
+// Each morning the first records come while stream time is still at the evening before.
+TEST(StageQuietTest, TheFirstRecordsAfterASilenceAreRemembered) {
+  std::mt19937_64 random(TestSeed());
+  std::vector<Record> log;
+  int64_t now = kStartMs;
+  uint64_t id = 0;
+  for (int day = 0; day < 6; ++day) {
+    now += 16 * kHour;
+    for (int i = 0; i < 500; ++i) {
+      now += 2 * kSecond;
+      log.push_back({id++, now, now});
+      if (i > 20 && random() % 3 == 0) log.push_back({id - 1 - random() % 20, now, now});
+    }
+  }
+  const Outcome outcome = Judge(log, kHour, random);
+  EXPECT_EQ(Passed(outcome), 3000u);
+  EXPECT_TRUE(outcome.twice.empty());
+}
+
+TEST(StageQuietTest, ABusyStreamThatFallsSilentFollows) {
+  std::mt19937_64 random(TestSeed());
+  std::vector<Record> log;
+  int64_t now = kStartMs;
+  for (uint64_t i = 0; i < 200; ++i, now += 10) log.push_back({1000 + i, now, now});
+  for (uint64_t i = 0; i < 300; ++i) {
+    now += kHour;
+    log.push_back({i % 3, now, now});
+  }
+  // Ten of the last 21 records do not outvote the others.
+  EXPECT_GE(Passed(Judge(log, kHour / 6, random)), 490u);
+}
+
+// A quiet stream whose records have no timestamps from then on: time stands, and no copy passes, however many
+// come.
+TEST(StageQuietTest, IdsAreRememberedWhereTimestampsCease) {
+  std::mt19937_64 random(TestSeed());
+  std::vector<Record> log = InTurn(400, 1000, kHour / 8);
+  const int64_t last_ms = log.back().time_ms;
+  for (uint64_t i = 0; i < 400; ++i) log.push_back({10'000 + i, last_ms, kUntimed});
+  for (uint64_t i = 380; i < 400; ++i) log.push_back({i, last_ms, kUntimed});
+  for (uint64_t i = 0; i < 400; ++i) log.push_back({10'000 + i, last_ms, kUntimed});
+  const Outcome outcome = Judge(log, 3 * kHour, random);
+  EXPECT_EQ(Passed(outcome), 800u);
+}
+
+// Each id goes into the filter twice, when it passes and when stream time has come to it, and is held once.
+TEST(StageQuietTest, IdsAreHeldOnce) {
+  for (const bool in_transactions : {true, false}) {
+    auto stage = *DedupStage::Create({.horizon = absl::Milliseconds(100 * kHour), .target_fpp = 1e-9});
+    auto partition = *stage->Open("quiet");
+    for (const Record& record : InTurn(1000, 1000, kHour)) {
+      const Event event{.id = partition->Hash(absl::StrCat(record.id)),
+                        .time = absl::FromUnixMillis(record.time_ms)};
+      Verdict verdict = Verdict::kDuplicate;
+      if (in_transactions) {
+        Transaction transaction = *partition->Begin();
+        ASSERT_TRUE(transaction.Judge({&event, 1}, {&verdict, 1}).ok());
+        transaction.Commit();
+      } else {
+        ASSERT_TRUE(partition->Judge({&event, 1}, {&verdict, 1}).ok());
+      }
+      ASSERT_EQ(verdict, Verdict::kUnique);
+    }
+    EXPECT_GE(partition->Status().filter.ids, 100);
+    // Those of a horizon and an eighth, and 50 for which stream time lags behind.
+    EXPECT_LE(partition->Status().filter.ids, 100 + 13 + 50) << in_transactions;
+  }
+}
+
+// Two sources, one of which is read hours after the other: what came of the first ahead of stream time is
+// remembered, though stream time has not come to it within 101 records.
+TEST(StageQuietTest, ARowOfOldRecordsLetsNoCopyPass) {
+  std::mt19937_64 random(TestSeed());
+  const int64_t gap_ms = kHour / 30;
+  std::vector<Record> log = InTurn(400, 1000, gap_ms);
+  const int64_t end_ms = log.back().time_ms;
+  for (int64_t i = 0; i < 160; ++i) {
+    const int64_t time_ms = end_ms - 400 * gap_ms + i * gap_ms;
+    log.push_back({10'000 + static_cast<uint64_t>(i), time_ms, time_ms});
+  }
+  // The first goes on: the last twenty of its records come again after 48 minutes.
+  for (int64_t i = 0; i < 20; ++i) {
+    const int64_t time_ms = end_ms + (5 + i) * gap_ms;
+    log.push_back({20'000 + static_cast<uint64_t>(i), time_ms, time_ms});
+    log.push_back({380 + static_cast<uint64_t>(i), time_ms, time_ms});
+  }
+  const Outcome outcome = Judge(log, kHour, random);
+  EXPECT_TRUE(outcome.twice.empty()) << outcome.twice.size() << " passed twice";
+}
+
+// Retries, and ids that come again later, at one density.
+std::vector<Record> RandomLog(std::mt19937_64& random, size_t size, int64_t gap_ms) {
+  std::vector<Record> log;
+  int64_t now = kStartMs;
+  std::exponential_distribution<> gap(1.0 / static_cast<double>(gap_ms));
+  for (size_t i = 0; i < size; ++i) {
+    now += static_cast<int64_t>(gap(random));
+    uint64_t id = i;
+    const uint64_t kind = random() % 10;
+    if (i > 0 && kind < 3) id = log[i - 1 - random() % std::min<size_t>(i, 10)].id;
+    if (i > 0 && kind >= 8) id = log[i - 1 - random() % std::min<size_t>(i, 300)].id;
+    log.push_back({id, now, now});
+  }
+  return log;
+}
+
+// At most `most` of any `window` records in a row, wherever the adversary has most of it: at random, or as
+// many in a row as it may. Times from the distant past to far ahead, and such that are only hours off.
+void MakeWild(std::mt19937_64& random, size_t most, size_t window, int64_t horizon_ms,
+              std::vector<Record>* log) {
+  std::vector<size_t> wild;
+  const bool in_rows = random() % 2 == 0;
+  const auto far = static_cast<uint64_t>(1 + random() % 20) * static_cast<uint64_t>(horizon_ms);
+  for (size_t i = 0; i < log->size(); ++i) {
+    if (!in_rows && random() % 2 == 0) continue;
+    const auto recent = std::count_if(wild.begin(), wild.end(), [&](size_t at) { return at + window > i; });
+    // Of the first few, too, less than a half.
+    if (static_cast<size_t>(recent) >= std::min(most, i / 2)) continue;
+    Record& record = (*log)[i];
+    const auto off_ms = static_cast<int64_t>(random() % far);
+    const int64_t times[] = {0,
+                             1,
+                             record.true_ms - off_ms,
+                             record.true_ms + off_ms,
+                             record.true_ms * 1000,
+                             record.true_ms + 3650 * 24 * kHour};
+    record.time_ms = times[random() % 6];
+    wild.push_back(i);
+  }
+}
+
+// Ten of any 21, from the first record on: nothing passes twice in a dense stream.
+TEST(StageQuietTest, TenWildTimestampsOf21ChangeNothingInADenseStream) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 60; ++round) {
+    std::vector<Record> log = RandomLog(random, 1500, kHour / 6000);
+    MakeWild(random, 10, 21, kHour, &log);
+    const Outcome outcome = Judge(log, kHour, random);
+    for (const auto& [copy, passed] : outcome.twice) {
+      ADD_FAILURE() << "round " << round << ": record " << copy << " after " << passed;
+    }
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+// In a sparse one a copy passes only if its own timestamp is wrong, or that of the record that has passed.
+TEST(StageQuietTest, OnlyAWrongTimestampOfItsOwnLetsACopyPass) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 100; ++round) {
+    const int64_t gap_ms = kHour / (1 + static_cast<int64_t>(random() % 1000)) + 6 * kHour * (round % 2);
+    std::vector<Record> log = RandomLog(random, 1500, gap_ms);
+    MakeWild(random, 1 + random() % 10, 21, kHour, &log);
+    const Outcome outcome = Judge(log, kHour, random);
+    for (const auto& [copy, passed] : outcome.twice) {
+      EXPECT_TRUE(log[copy].is_wild() || log[passed].is_wild())
+          << "round " << round << ", gap " << gap_ms << " ms: record " << copy << " after " << passed;
+    }
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+// Without wild ones nothing is lost, nor does anything pass twice, at any density.
+TEST(StageQuietTest, RightTimestampsGiveRightVerdicts) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 100; ++round) {
+    const int64_t gap_ms = kHour * 6 / (1 + static_cast<int64_t>(random() % 30) * (1 + round * 10));
+    const std::vector<Record> log = RandomLog(random, 1500, gap_ms);
+    const Outcome outcome = Judge(log, kHour, random);
+    EXPECT_TRUE(outcome.twice.empty()) << "gap " << gap_ms << " ms: record " << outcome.twice.begin()->first;
+    // While stream time has not started, what came more than 101 records before counts as a copy; later few
+    // do, after a silence that is long beside the last gaps.
+    const auto late = std::count_if(outcome.lost.begin(), outcome.lost.end(), [&](size_t at) {
+      return log[at].true_ms > log[303].true_ms + 2 * kHour;
+    });
+    EXPECT_LE(late, 15) << "gap " << gap_ms << " ms";
+  }
+}
+
+}  // namespace
+}  // namespace lethe
