@@ -1,4 +1,5 @@
-// Pairs of ids that somebody chooses so that a hash may take them for one. XXH3 does, for some of its seeds.
+// Ids that somebody chooses: pairs that a hash may take for one, as XXH3 does for some of its seeds; and
+// those that crowd in one place of a filter whose key he has.
 #ifndef LETHE_TESTS_SUPPORT_CHOSEN_PAIRS_H_
 #define LETHE_TESTS_SUPPORT_CHOSEN_PAIRS_H_
 
@@ -11,7 +12,10 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "lethe/stage.h"
 
 namespace lethe {
 
@@ -112,6 +116,23 @@ class ShortPairs {
  private:
   std::mt19937_64 random_;
 };
+
+// Where the second line of a tag is (CompactTable::Turn).
+inline uint64_t Turn(uint64_t tag) {
+  const uint64_t product = (tag + 1) * 0x9E3779B97F4A7C15ULL;
+  return (product ^ product >> 32) | 1;
+}
+
+// Ids that have the same two lines of 128 in a partition's filter.
+inline std::vector<std::string> ForgedFor(const Partition& partition, size_t count) {
+  std::vector<std::string> ids;
+  for (uint64_t i = 0; ids.size() < count; ++i) {
+    std::string id(reinterpret_cast<const char*>(&i), sizeof(i));
+    const HashedId hash = partition.Hash(id);
+    if ((hash.a & 127) == 5 && (Turn(hash.b >> 48) & 127) == 77) ids.push_back(std::move(id));
+  }
+  return ids;
+}
 
 }  // namespace lethe
 

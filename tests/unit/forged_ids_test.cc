@@ -46,23 +46,6 @@ TEST(ForgedIdsTest, ProbesOfBothKindsAllPass) {
   }
 }
 
-// Where the second line of a tag is (CompactTable::Turn).
-uint64_t Turn(uint64_t tag) {
-  const uint64_t product = (tag + 1) * 0x9E3779B97F4A7C15ULL;
-  return (product ^ product >> 32) | 1;
-}
-
-// Ids that have the same two lines of 128 in a partition's filter.
-std::vector<std::string> ForgedFor(const Partition& partition, size_t count) {
-  std::vector<std::string> ids;
-  for (uint64_t i = 0; ids.size() < count; ++i) {
-    std::string id(reinterpret_cast<const char*>(&i), sizeof(i));
-    const HashedId hash = partition.Hash(id);
-    if ((hash.a & 127) == 5 && (Turn(hash.b >> 48) & 127) == 77) ids.push_back(std::move(id));
-  }
-  return ids;
-}
-
 std::vector<std::string> Numbered(int count) {
   std::vector<std::string> ids;
   for (int i = 0; i < count; ++i) ids.push_back(absl::StrCat("honest", i));
