@@ -21,7 +21,7 @@ fi
 oldest=1.27 oldest_sidecar=1.29 newest=1.37
 few=podDisruptionBudget.enabled=false
 many=dashboards.enabled=true,secrets[0].name=kafka,config.lanes=4,config.scope=topic,podLabels.team=orders
-many+=,verify.enabled=true,verify.textfileFolder=/var/lib/node_exporter
+many+=,verify.enabled=true,verify.textfileFolder=/var/lib/node_exporter,networkPolicy.enabled=true
 for values in "$few" "$many"; do
   for version in $oldest $newest; do
     quietly "$helm" template orders "$chart" --kube-version "$version" --set "$values" > "$work/chart.yaml"
@@ -31,10 +31,28 @@ done
 grep -q 'kind: CronJob' "$work/chart.yaml"
 grep -q -- '--textfile=/textfile/orders.prom' "$work/chart.yaml"
 quietly "$helm" template orders "$chart" --kube-version "$newest" > "$work/default.yaml"
-if grep -q CronJob "$work/default.yaml"; then
-  echo "the job is on by default" >&2
+if grep -qE 'kind: (CronJob|NetworkPolicy)' "$work/default.yaml"; then
+  echo "the job, or the network policy, is on by default" >&2
   exit 1
 fi
+# Who may come in: those of the values, to the HTTP port alone; without any, nobody.
+policy() {
+  quietly "$helm" template orders "$chart" --kube-version "$newest" --show-only templates/networkpolicy.yaml \
+    --set networkPolicy.enabled=true "$@" | sed '1,/^spec:/d;/^ *#/d' | tr -d ' \n'
+}
+selected=podSelector:matchLabels:app.kubernetes.io/name:letheapp.kubernetes.io/instance:orderspolicyTypes:[Ingress]
+ports=ports:-port:httpprotocol:TCP
+for expected in \
+  "$selected ingress:-from:-namespaceSelector:{}podSelector:matchLabels:app.kubernetes.io/name:prometheus$ports" \
+  "$selected ingress:-from:-ipBlock:cidr:10.1.0.0/16$ports networkPolicy.from=[{\"ipBlock\":{\"cidr\":\"10.1.0.0/16\"}}]" \
+  "$selected ingress:[] networkPolicy.from=[]"; do
+  read -r who in values <<< "$expected"
+  got=$(policy ${values:+--set-json "$values"})
+  if [ "$got" != "$who$in" ]; then
+    echo "the network policy with '$values' is $got, expected $who$in" >&2
+    exit 1
+  fi
+done
 for version in $oldest_sidecar $newest; do
   "$validate" --strict --quiet --kubernetes-version "$version" "$sidecar"
 done

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "src/text/host.h"
 
 namespace lethe::registry {
 namespace {
@@ -25,12 +26,18 @@ bool Has(CURLU* url, CURLUPart part) {
   return true;
 }
 
+// Empty if it has none.
+std::string PartOf(CURLU* url, CURLUPart part) {
+  char* text = nullptr;
+  if (curl_url_get(url, part, &text, 0) != CURLUE_OK) return "";
+  std::string copy = text;
+  curl_free(text);
+  return copy;
+}
+
 bool IsHttp(CURLU* url) {
-  char* scheme = nullptr;
-  if (curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK) return false;
-  const std::string text = scheme;
-  curl_free(scheme);
-  return text == "http" || text == "https";
+  const std::string scheme = PartOf(url, CURLUPART_SCHEME);
+  return scheme == "http" || scheme == "https";
 }
 
 }  // namespace
@@ -57,6 +64,18 @@ absl::StatusOr<std::vector<std::string>> ParseUrls(absl::string_view text) {
     urls.push_back(address);
   }
   return urls.size() <= kMostUrls ? absl::StatusOr<std::vector<std::string>>(urls) : wrong;
+}
+
+std::string UrlThatShowsSecret(const RegistryOptions& options) {
+  if (options.password.empty() && options.token.empty()) return "";
+  for (const std::string& each : options.urls) {
+    const std::unique_ptr<CURLU, FreeUrl> url(curl_url());
+    if (url == nullptr || curl_url_set(url.get(), CURLUPART_URL, each.c_str(), 0) != CURLUE_OK) continue;
+    if (PartOf(url.get(), CURLUPART_SCHEME) == "http" && !IsLoopback(PartOf(url.get(), CURLUPART_HOST))) {
+      return each;
+    }
+  }
+  return "";
 }
 
 }  // namespace lethe::registry

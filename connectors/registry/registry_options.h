@@ -38,6 +38,8 @@ struct RegistryOptions {
 // One or several URLs, joined with commas. InvalidArgument says the expected form, without the text, which
 // may hold a password.
 absl::StatusOr<std::vector<std::string>> ParseUrls(absl::string_view text);
+// The first URL by which a password or a token leaves this machine unencrypted; empty: none does.
+std::string UrlThatShowsSecret(const RegistryOptions& options);
 
 }  // namespace lethe::registry
 

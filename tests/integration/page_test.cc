@@ -185,9 +185,28 @@ TEST(CountersPageTest, ShowsTheLargestLiveAndNamesUnknownOnes) {
   // Live.
   send("new", "1000", 1);
   await(absl::StrCat(row(2), " === 'new|1,000'"));
-  // Another instance has a part.
   Args other = args;
   other.emplace_back("--instance=other");
+  // Whoever reaches the port need not see what is counted.
+  Args hidden = other;
+  hidden.emplace_back("--http-counters=false");
+  {
+    const auto hiding = flow.Start(hidden);
+    EXPECT_TRUE(hiding->Await([&] {
+      const std::string body = hiding->Get("/counters").body;
+      return absl::StrContains(body, "\"partitions\":[") && !absl::StrContains(body, "\"partitions\":[]");
+    }));
+    const json counter = json::parse(hiding->Get("/counters").body)["counters"][0];
+    EXPECT_GT(counter["keys"], 0);
+    EXPECT_TRUE(counter["top"].is_null()) << counter;
+    ASSERT_TRUE(browser.Open(absl::StrCat("http://127.0.0.1:", hiding->port(), "/")).ok());
+    const std::string shown = "document.querySelector('[data-counter=likes]')";
+    EXPECT_TRUE(
+        browser.Await(absl::StrCat(shown, " && ", shown, ".textContent.includes('http_counters')")).ok());
+    EXPECT_TRUE(hiding->Stop());
+  }
+  ASSERT_TRUE(browser.Open(absl::StrCat("http://127.0.0.1:", daemon->port(), "/")).ok());
+  // Another instance has a part.
   const auto second = flow.Start(other);
   await("document.getElementById('counted').textContent.startsWith('of 1 of 2 partitions')");
   EXPECT_EQ(browser.ConsoleProblems().value(), std::vector<std::string>());

@@ -112,7 +112,7 @@ const BadConfig kBadKeys[] = {
      "engine, on_duplicate, on_missing_id, on_malformed, "
      "on_suspicious_id, on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
-     "http, metrics, snapshots, "
+     "http, http_counters, metrics, snapshots, "
      "schema_registry, log, counters, topics, kafka"},
     {"UnknownInSection", "log:\n  colour: key\n",
      "6: log.colour: unknown key; the keys are log.level, log.format"},
@@ -318,6 +318,41 @@ TEST(Config, TheLimitOfFutureTimesFollowsAShortHorizon) {
   EXPECT_EQ(max_future("horizon: 30m\nmax_future: 2h\n"), absl::Hours(2));
 }
 
+// They may be of persons, and whoever reaches the port reads the page.
+TEST(Config, CounterKeysAreShownToThisMachineAlone) {
+  const auto shows = [](const std::string& more) { return FromFile(kRequired + more)->shows_counter_keys(); };
+  EXPECT_TRUE(shows(""));
+  EXPECT_TRUE(shows("http: localhost:1\n"));
+  EXPECT_TRUE(shows("http: \"[::1]:1\"\n"));
+  EXPECT_FALSE(shows("http: 0.0.0.0:9464\n"));
+  EXPECT_FALSE(shows("http: \"[::]:1\"\n"));
+  EXPECT_FALSE(shows("http: 10.0.0.7:1\n"));
+  EXPECT_FALSE(shows("http: 127.example.com:1\n"));
+  EXPECT_TRUE(shows("http: 0.0.0.0:9464\nhttp_counters: true\n"));
+  EXPECT_FALSE(shows("http_counters: false\n"));
+}
+
+TEST(Config, WarnsIfTheRegistrysSecretLeavesTheMachineUnencrypted) {
+  const auto warns = [](const std::string& url, const std::string& secret) {
+    const auto config = FromFile(absl::StrCat("brokers: b:9092\ninput: in\noutput: out\nid: avro:/id\n",
+                                              "schema_registry: {url: \"", url, "\", ", secret, "}\n"));
+    EXPECT_TRUE(config.ok()) << config.status();
+    if (!config.ok()) return false;
+    EXPECT_FALSE(absl::StrContains(config->warning, "hunter2"));
+    EXPECT_EQ(!config->warning.empty(), absl::StrContains(config->warning, "http://registry:8081"));
+    return !config->warning.empty();
+  };
+  const std::string password = "user: u, password: hunter2", token = "token: hunter2", none = "timeout: 5s";
+  EXPECT_TRUE(warns("http://registry:8081", password));
+  EXPECT_TRUE(warns("http://registry:8081", token));
+  EXPECT_TRUE(warns("https://other:8081,http://registry:8081", token));
+  EXPECT_FALSE(warns("http://registry:8081", none));
+  EXPECT_FALSE(warns("https://registry:8081", password));
+  for (const char* host : {"127.0.0.1", "localhost", "[::1]"}) {
+    EXPECT_FALSE(warns(absl::StrCat("http://", host, ":8081"), password)) << host;
+  }
+}
+
 TEST(Config, RequiredAloneGivesTheDefaults) {
   const absl::StatusOr<RunConfig> config = FromFile(kRequired);
   ASSERT_TRUE(config.ok()) << config.status();
@@ -408,6 +443,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.process.snapshots.folder, "/var/lib/lethe");
   EXPECT_EQ(daemon.process.snapshots.every, absl::Minutes(10));
   EXPECT_EQ(config->http, "[::1]:0");
+  EXPECT_FALSE(config->shows_counter_keys());
   EXPECT_FALSE(config->metrics_per_partition);
   EXPECT_EQ(config->log.level, LogLevel::kWarning);
   EXPECT_EQ(config->log.format, LogFormat::kJson);
@@ -459,6 +495,7 @@ counters:
     delta: 1
   - {name: money, key: key, delta: json:/amount, output: money-by-key}
 http: '[::1]:0'
+http_counters: false
 metrics: topic
 log:
   level: warning
@@ -504,6 +541,7 @@ TEST(Config, EveryFlagArrives) {
                           {"scope", "topic"},
                           {"input_header", "source"},
                           {"http", "[::1]:0"},
+                          {"http_counters", "false"},
                           {"metrics", "topic"},
                           {"log.level", "warning"},
                           {"log.format", "json"}},
@@ -604,7 +642,8 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(setting.required && !setting.fallback.empty(), false);
     // Those depend on the input, on the host and its memory limit, and on other keys.
     if (setting.fallback.empty() || setting.key == "group" || setting.key == "instance" ||
-        setting.key == "max_future" || setting.key == "memory" || setting.key == "static_membership") {
+        setting.key == "max_future" || setting.key == "memory" || setting.key == "static_membership" ||
+        setting.key == "http_counters") {
       continue;
     }
     config = RunConfig();

@@ -258,7 +258,7 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
   StartLog(log);
   std::vector<Finding> findings = {{Severity::kOk, "configuration", "configuration", "can be read", ""}};
   if (!config->warning.empty()) {
-    findings.push_back({Severity::kWarning, "configuration", "command line", config->warning, ""});
+    findings.push_back({Severity::kWarning, "configuration", "configuration", config->warning, ""});
   }
   for (Finding& finding : CheckMachine(*config)) findings.push_back(std::move(finding));
   const auto schemas = registry::PatientSchemas::Open(config->schema_registry, [&](const std::string& what) {

@@ -189,13 +189,13 @@ http::HttpRoutes Routes(Daemon& daemon, const StatusHistory& history, const RunC
                                    .body = StatusJson(report, Detail(query, report, history), *topic)};
        }},
       {"/counters",
-       [&daemon](const http::HttpQuery& query) {
+       [&daemon, &config](const http::HttpQuery& query) {
          const DaemonReport report = daemon.Report();
          const auto topic = TopicOf(query, report);
          if (!topic.ok()) return NotFound(topic.status());
          const CountersView view = daemon.Counters(TopOf(query), *topic);
          return http::HttpResponse{.content_type = "application/json",
-                                   .body = CountersJson(view, report.stores)};
+                                   .body = CountersJson(view, report.stores, config.shows_counter_keys())};
        }},
       {"/healthz", [&daemon](const http::HttpQuery&) { return Health(daemon.SilentFor()); }},
       {"/readyz",

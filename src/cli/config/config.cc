@@ -3,10 +3,12 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "connectors/http/http_server.h"
 #include "src/cli/config/draft.h"
 #include "src/cli/config/effective.h"
 #include "src/cli/config/rules.h"
 #include "src/pipeline/options/topic_list.h"
+#include "src/text/host.h"
 
 namespace lethe {
 namespace {
@@ -94,6 +96,12 @@ absl::Status AddTopics(const std::vector<TopicEntries>& topics, Draft& draft,
 
 }  // namespace
 
+bool RunConfig::shows_counter_keys() const {
+  if (http_counters) return *http_counters;
+  const auto address = http::HttpAddress::Parse(http);
+  return address.ok() && IsLoopback(address->host);
+}
+
 absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
                                         std::vector<EffectiveValue>* effective,
                                         const std::optional<CgroupLimit>& limit) {
@@ -114,6 +122,7 @@ absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, c
   } else if (absl::Status status = AddTopics(topics, draft, of_topics); !status.ok()) {
     return status;
   }
+  WarnOfShownSecret(draft.config);
   if (effective != nullptr) {
     *effective = Effective(draft);
     effective->insert(effective->end(), of_topics.begin(), of_topics.end());

@@ -33,6 +33,9 @@ struct RunConfig {
   registry::RegistryOptions schema_registry;
   // Where metrics and health are served: host:port, or "off".
   std::string http = "127.0.0.1:9464";
+  // Whether it serves the keys of counters. Not set: if the address is of this machine alone.
+  std::optional<bool> http_counters = std::nullopt;
+  bool shows_counter_keys() const;
   // Metrics of each partition; otherwise of the topic.
   bool metrics_per_partition = true;
   std::string fingerprint;  // FingerprintOf() the effective configuration

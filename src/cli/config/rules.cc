@@ -191,6 +191,10 @@ absl::Status CheckTransactionTimeout(Draft& draft) {
   return Wrong(given->second.place, "expected more than commit_interval, which is ", DurationText(interval));
 }
 
+void AddWarning(RunConfig& config, absl::string_view text) {
+  absl::StrAppend(&config.warning, config.warning.empty() ? "" : "; ", text);
+}
+
 absl::Status CheckSchemas(Draft& draft) {
   RunConfig& config = draft.config;
   const RecordSpec spec = config.daemon.RecordAndCounters();
@@ -251,10 +255,18 @@ absl::Status ApplyRules(Draft& draft) {
 
 void WarnOfUnusedRegistry(RunConfig& config) {
   if (config.schema_registry.urls.empty()) return;
-  absl::StrAppend(
-      &config.warning, config.warning.empty() ? "" : "; ",
-      "schema_registry is set, and no field needs a schema: delete it, or set id to avro:/POINTER "
-      "or protobuf:/NAME");
+  AddWarning(config,
+             "schema_registry is set, and no field needs a schema: delete it, or set id to avro:/POINTER "
+             "or protobuf:/NAME");
+}
+
+void WarnOfShownSecret(RunConfig& config) {
+  const std::string url = registry::UrlThatShowsSecret(config.schema_registry);
+  if (url.empty()) return;
+  AddWarning(config,
+             absl::StrCat("schema_registry.", config.schema_registry.token.empty() ? "password" : "token",
+                          " goes unencrypted to ", url,
+                          ", and whoever sees the network's traffic can read it: set url to https"));
 }
 
 }  // namespace lethe

@@ -12,6 +12,8 @@ absl::Status ApplyRules(Draft& draft);
 
 // Appends to the warning if a registry is set that no field needs.
 void WarnOfUnusedRegistry(RunConfig& config);
+// Adds a warning if the schema registry's password or token goes unencrypted to another machine.
+void WarnOfShownSecret(RunConfig& config);
 
 }  // namespace lethe
 

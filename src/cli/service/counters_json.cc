@@ -15,7 +15,7 @@ std::string StoreJson(const StoreReport& store) {
 
 }  // namespace
 
-std::string CountersJson(const CountersView& view, const std::vector<StoreReport>& stores) {
+std::string CountersJson(const CountersView& view, const std::vector<StoreReport>& stores, bool shows_keys) {
   std::vector<std::string> counters;
   for (const CounterView& counter : view.counters) {
     const bool has_totals = counter.mode == CounterMode::kTotal;
@@ -28,8 +28,8 @@ std::string CountersJson(const CountersView& view, const std::vector<StoreReport
                      "\",\"output\":", JsonString(counter.output));
     if (has_totals) {
       absl::StrAppend(&text, ",\"keys\":", counter.keys,
-                      ",\"too_many\":", counter.too_many ? "true" : "false", ",\"top\":[",
-                      absl::StrJoin(top, ","), "]");
+                      ",\"too_many\":", counter.too_many ? "true" : "false",
+                      ",\"top\":", shows_keys ? absl::StrCat("[", absl::StrJoin(top, ","), "]") : "null");
     }
     for (const StoreReport& store : stores) {
       if (store.counter == counter.name) absl::StrAppend(&text, StoreJson(store));

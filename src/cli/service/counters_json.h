@@ -11,7 +11,7 @@
 namespace lethe {
 
 // Totals are texts: they may be larger than what JavaScript's numbers can tell apart.
-std::string CountersJson(const CountersView& view, const std::vector<StoreReport>& stores);
+std::string CountersJson(const CountersView& view, const std::vector<StoreReport>& stores, bool shows_keys);
 
 }  // namespace lethe
 
