@@ -1,5 +1,10 @@
 # lethe's image: the program, the libraries that it loads, and CA certificates. No shell, no package manager; it
 # runs as uid 65532 with a read-only root. `make image` builds it; so does `docker build .`.
+#
+# debian:13 is what Debian says today, with its security updates; apt adds to it what is newest, so a digest alone
+# fixes no image. Who must build from one that was looked at names it:
+#   docker buildx imagetools inspect debian:13 --format '{{.Manifest.Digest}}'
+#   docker build --build-arg DEBIAN=debian@sha256:... .
 ARG DEBIAN=debian:13
 FROM --platform=$BUILDPLATFORM ${DEBIAN} AS build
 ARG TARGETARCH

@@ -18,6 +18,7 @@
 #include "src/pipeline/worker.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
+#include "tests/support/log_of.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/task_peer.h"
 
@@ -631,6 +632,32 @@ TEST_F(PipelineRulesTest, Rule16TotalsThatAreGoneAtARestartStopThePartition) {
   added.output = "added";
   options_.counters.push_back(added);
   EXPECT_EQ(run("k"), std::pair(Phase::kActive, Totals{{"k", 1}}));
+}
+
+// The commit says how many lethe has written.
+TEST_F(PipelineRulesTest, Rule16ATotalThatAnotherWriterHasAddedIsSeenAtARestart) {
+  options_.counters = {CounterOfTotals()};
+  const auto run = [&](const std::string& id) {
+    cluster_.Append(0, {"k", absl::StrCat(R"({"id":")", id, R"("})"), 1'700'000'000'000});
+    return WarningsOf([&] {
+      Life life(cluster_, options_);
+      life.flows.at(0).topics.counter_max_bytes = {1'000'000};
+      life.Assign(0);
+      EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
+    });
+  };
+  EXPECT_FALSE(absl::StrContains(run("a"), "sums-0"));
+  EXPECT_FALSE(absl::StrContains(run("b"), "sums-0"));
+  const auto written = std::find_if(
+      cluster_.output.begin(), cluster_.output.end(),
+      [](const FakeCluster::Written& each) { return each.target.kind == Target::Kind::kCounter; });
+  ASSERT_NE(written, cluster_.output.end());
+  FakeCluster::Written forged = *written;
+  forged.record.key = "sums/orders/0/forged";
+  forged.record.value = R"({"mode":"total","total":999999,"offset":0})";
+  cluster_.output.push_back(std::move(forged));
+  const std::string warned = run("c");
+  EXPECT_TRUE(absl::StrContains(warned, "sums-0")) << warned;
 }
 
 TEST_F(PipelineRulesTest, Rule16ATopicOfTotalsThatWasDeletedGetsAllOfThemAgain) {
