@@ -7,67 +7,79 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "src/record/field_value.h"
 #include "src/record/schema_source.h"
 
 namespace lethe {
 
-// A type of the schema, as it is skipped: https://avro.apache.org/docs/1.12.0/specification
-struct AvroType {
-  enum class Kind : uint8_t {
-    kNull,
-    kBoolean,
-    kInt,
-    kLong,
-    kFloat,
-    kDouble,
-    kBytes,
-    kString,
-    kFixed,
-    kEnum,
-    kRecord,
-    kArray,
-    kMap,
-    kUnion
-  };
-  // Of a logical type; where the specification calls one invalid, kPlain.
-  enum class Meaning : uint8_t { kPlain, kUuid, kDecimal };
+// https://avro.apache.org/docs/1.12.0/specification
+enum class AvroKind : uint8_t {
+  kNull,  // or whatever else takes no bytes, if it is skipped
+  kBoolean,
+  kInt,
+  kLong,
+  kFloat,
+  kDouble,
+  kBytes,
+  kString,
+  kFixed,  // or a run of values whose size the schema tells, if it is skipped
+  kEnum,
+  kRecord,
+  kArray,
+  kMap,
+  kUnion
+};
 
-  Kind kind = Kind::kNull;
-  Meaning meaning = Meaning::kPlain;
+// Of a logical type; where the specification calls one invalid, kPlain.
+enum class AvroMeaning : uint8_t { kPlain, kUuid, kDecimal };
+
+// A value inside another one. A record with one field that takes bytes is that field.
+struct AvroPart {
+  static constexpr uint32_t kNothing = UINT32_MAX;
+
+  uint32_t type = 0;            // of a value that is skipped
+  uint32_t reading = kNothing;  // of a value that is read
+  uint32_t levels = 0;          // records that are left out
+};
+
+// How a value is skipped, or what a value is that is a place.
+struct AvroType {
+  AvroKind kind = AvroKind::kNull;
+  AvroMeaning meaning = AvroMeaning::kPlain;
   TimeUnit unit = TimeUnit::kMilliseconds;  // of a number
-  // Its values take no bytes at all: null, and what consists of it. All others take at least one.
-  bool is_empty = false;
-  uint32_t size = 0;   // of kFixed, bytes
-  uint32_t scale = 0;  // of kDecimal
-  // Indexes of types. Record: those of its fields that take bytes; array, map: of the items; union: of all.
-  std::vector<uint32_t> parts = {};
-  std::vector<std::string> symbols = {};  // of kEnum
+  uint16_t scale = 0;                       // of kDecimal
+  // Record: the parts that take bytes; array, map: its items; union: its branches. Of an enum that is a
+  // place: its symbols, else only how many there are.
+  uint32_t first = 0;
+  uint32_t count = 0;
+  uint64_t size = 0;  // of a float, a double, a fixed
+
+  bool has_fixed_size() const {
+    return kind == AvroKind::kFixed || kind == AvroKind::kFloat || kind == AvroKind::kDouble;
+  }
 };
 
 // What is read of a value: places are bits of a mask.
 struct AvroReading {
-  static constexpr uint32_t kNothing = UINT32_MAX;
-
-  // A value inside it, and what is read of that: kNothing if it is skipped.
-  struct Part {
-    uint32_t type = 0;
-    uint32_t reading = kNothing;
-  };
-  struct Item {
-    std::string key;
-    int64_t index = 0;
-    uint64_t under = 0;  // the places in it
-    uint32_t reading = kNothing;
-  };
-
   uint32_t type = 0;
-  uint64_t ends = 0;             // the places that are this value itself
-  std::vector<Part> parts = {};  // of a record (fields without bytes only if they are read) or a union
-  std::vector<Item> items = {};  // of an array or a map: those that are read
+  uint64_t ends = 0;  // the places that are this value itself
+  // Record: its parts (those without bytes only if they are read); union: its branches; array, map: the items
+  // that are read, by their indexes or keys, ascending.
+  uint32_t first = 0;
+  uint32_t count = 0;
 };
 
-// Immutable.
+struct AvroItem {
+  std::string key;
+  int64_t index = 0;
+  uint64_t under = 0;  // the places in it
+  uint32_t reading = 0;
+};
+
+// A schema as a plan: a walk along it takes no more than two steps for a byte of a value, and one for each
+// place and each step of its pointer, unless a map has a key twice that is read. Immutable.
 class AvroProgram {
  public:
   // Of records, arrays and maps in each other, in a value.
@@ -76,24 +88,40 @@ class AvroProgram {
   // `pointers`: JSON pointers (RFC 6901), at most 64, well-formed and not empty. A step is the name of a
   // record's field or one of its aliases, the index in an array, or the key in a map; unions have no step.
   // InvalidArgument: it is no Avro schema; ResourceExhausted: it is larger than 1 MiB with its references,
-  // or nested deeper than 64. Both fit behind "schema id 7 ".
+  // nested deeper than 64, or has too many parts. Both fit behind "schema id 7 ".
   static absl::StatusOr<AvroProgram> Compile(const Schema& schema, const std::vector<std::string>& pointers);
 
-  const std::vector<AvroType>& types() const { return types_; }
-  const std::vector<AvroReading>& readings() const { return readings_; }
-  uint32_t root_type() const { return root_type_; }
-  uint32_t root_reading() const { return root_reading_; }
+  const AvroPart& root() const { return root_; }
+  const AvroType& type(uint32_t index) const { return types_.data()[index]; }
+  const AvroReading& reading(uint32_t index) const { return readings_.data()[index]; }
+  absl::Span<const AvroPart> PartsOf(const AvroType& type) const {
+    return {parts_.data() + type.first, type.count};
+  }
+  absl::Span<const AvroPart> PartsOf(const AvroReading& reading) const {
+    return {parts_.data() + reading.first, reading.count};
+  }
+  absl::Span<const AvroItem> ItemsOf(const AvroReading& reading) const {
+    return {items_.data() + reading.first, reading.count};
+  }
+  // Of an enum that is a place.
+  absl::string_view Symbol(const AvroType& type, size_t index) const;
   // Whether a value of this schema can have the i-th place.
   bool has(size_t i) const { return (found_ >> i & 1) != 0; }
+  // The steps that places may take, whatever the size of the value is.
+  uint64_t place_steps() const { return place_steps_; }
 
  private:
   friend class AvroCompiler;
 
+  AvroPart root_;
   std::vector<AvroType> types_;
   std::vector<AvroReading> readings_;
-  uint32_t root_type_ = 0;
-  uint32_t root_reading_ = AvroReading::kNothing;
+  std::vector<AvroPart> parts_;
+  std::vector<AvroItem> items_;
+  std::string symbols_;
+  std::vector<uint32_t> symbol_ends_;
   uint64_t found_ = 0;
+  uint64_t place_steps_ = 0;
 };
 
 }  // namespace lethe

@@ -11,12 +11,14 @@
 namespace lethe {
 namespace {
 
-using Kind = AvroType::Kind;
-using Meaning = AvroType::Meaning;
+using Kind = AvroKind;
+using Meaning = AvroMeaning;
 
 constexpr const char* kCutOff = "it is cut off";
 constexpr const char* kTooDeep = "it is nested deeper than 512";
 static_assert(AvroProgram::kDeepestValue == 512);
+constexpr const char* kTooManySteps = "it takes more than 4 steps for a byte, as a map has a key too often";
+static_assert(AvroWalk::kStepsPerByte == 4);
 
 // Of a decimal without the zeros or ones before it: enough for any precision that schemas may have.
 constexpr size_t kMostDecimalBytes = 129;
@@ -95,39 +97,45 @@ bool AvroWalk::Walk(const AvroProgram& program, absl::string_view bytes) {
   program_ = &program;
   begin_ = bytes.data();
   end_ = begin_ + bytes.size();
+  steps_ = 0;
+  most_steps_ = program.place_steps() + kStepsPerByte * (bytes.size() + 1);
   for (Place& place : places_) place.value = FieldValue();
-  const char* const at = ReadPart(begin_, {program.root_type(), program.root_reading()}, 0);
+  const char* const at = ReadPart(begin_, program.root(), 0);
   if (at == nullptr) return false;
   return at == end_ || Fail("more follows it", at) != nullptr;
 }
 
-const char* AvroWalk::ReadPart(const char* at, const AvroReading::Part& part, size_t depth) {
-  return part.reading == AvroReading::kNothing ? Skip(at, program_->types()[part.type], depth)
-                                               : Read(at, program_->readings()[part.reading], depth);
+inline const char* AvroWalk::SkipPart(const char* at, const AvroPart& part, size_t depth) {
+  return Skip(at, program_->type(part.type), depth + part.levels);
+}
+
+const char* AvroWalk::ReadPart(const char* at, const AvroPart& part, size_t depth) {
+  return part.reading == AvroPart::kNothing ? SkipPart(at, part, depth)
+                                            : Read(at, program_->reading(part.reading), depth);
 }
 
 // Recursive only along the places.
 const char* AvroWalk::Read(const char* at, const AvroReading& reading, size_t depth) {
   if (depth > AvroProgram::kDeepestValue) return Fail(kTooDeep, at);
-  const AvroType& type = program_->types()[reading.type];
+  const AvroType& type = program_->type(reading.type);
   const char* const begin = at;
   switch (type.kind) {
     case Kind::kUnion: {
+      if (!TakeSteps(1)) return Fail(kTooManySteps, at);
       size_t branch = 0;
-      at = TakeIndex(at, reading.parts.size(), &branch);
-      return at == nullptr ? at : ReadPart(at, reading.parts[branch], depth);
+      at = TakeIndex(at, reading.count, &branch);
+      return at == nullptr ? at : ReadPart(at, program_->PartsOf(reading)[branch], depth);
     }
     case Kind::kRecord:
-      for (const AvroReading::Part& part : reading.parts) {
+      if (!TakeSteps(1)) return Fail(kTooManySteps, at);
+      for (const AvroPart& part : program_->PartsOf(reading)) {
         at = ReadPart(at, part, depth + 1);
         if (at == nullptr) return at;
       }
       break;
     case Kind::kArray:
-      at = ReadArray(at, reading, depth + 1);
-      break;
     case Kind::kMap:
-      at = ReadMap(at, reading, depth + 1);
+      at = ReadItems(at, reading, depth + 1);
       break;
     default:
       at = Skip(at, type, depth);
@@ -136,66 +144,62 @@ const char* AvroWalk::Read(const char* at, const AvroReading& reading, size_t de
   return at;
 }
 
-const char* AvroWalk::ReadArray(const char* at, const AvroReading& reading, size_t depth) {
-  const AvroType& item = program_->types()[program_->types()[reading.type].parts[0]];
-  uint64_t first = 0;  // the index of the block's first
+const char* AvroWalk::ReadItems(const char* at, const AvroReading& reading, size_t depth) {
+  const AvroType& type = program_->type(reading.type);
+  const AvroPart& item = program_->PartsOf(type)[0];
+  const absl::Span<const AvroItem> items = program_->ItemsOf(reading);
+  size_t next = 0;     // of an array: the next item that is read
+  uint64_t first = 0;  // the index of the present one
   for (;;) {
     uint64_t count = 0;
     const char* block_end = nullptr;
     at = TakeCount(at, &count, &block_end);
     if (at == nullptr || count == 0) return at;
-    if (item.is_empty) {  // as many as one likes, without a byte
-      for (const AvroReading::Item& each : reading.items) {
-        const auto index = static_cast<uint64_t>(each.index);
-        if (index < first || index - first >= count) continue;
-        if (Read(at, program_->readings()[each.reading], depth) == nullptr) return nullptr;
-      }
-      first = count > INT64_MAX - first ? INT64_MAX : first + count;
+    if (type.kind == Kind::kMap) {
+      for (; count > 0 && at != nullptr; --count) at = ReadEntry(at, reading, depth);
     } else {
-      for (; count > 0; --count, ++first) {
-        const auto is_it = [&](const AvroReading::Item& each) {
-          return static_cast<uint64_t>(each.index) == first;
-        };
-        const auto found = std::find_if(reading.items.begin(), reading.items.end(), is_it);
-        at = found == reading.items.end() ? Skip(at, item, depth)
-                                          : Read(at, program_->readings()[found->reading], depth);
-        if (at == nullptr) return at;
+      while (count > 0 && at != nullptr) {
+        const bool has_next = next < items.size();
+        const uint64_t skipped =
+            has_next ? std::min(count, static_cast<uint64_t>(items[next].index) - first) : count;
+        at = SkipRun(at, item, skipped, depth);
+        const bool is_next = skipped < count;
+        if (at != nullptr && is_next) at = Read(at, program_->reading(items[next++].reading), depth);
+        const uint64_t done = is_next ? skipped + 1 : skipped;
+        count -= done;
+        // Items without bytes may be as many as one likes: behind the largest index none is read.
+        first = done > INT64_MAX - first ? INT64_MAX : first + done;
       }
     }
+    if (at == nullptr) return at;
     if (block_end != nullptr && at != block_end) return Fail("a block has another size", at);
   }
 }
 
-const char* AvroWalk::ReadMap(const char* at, const AvroReading& reading, size_t depth) {
-  const AvroType& value = program_->types()[program_->types()[reading.type].parts[0]];
-  for (;;) {
-    uint64_t count = 0;
-    const char* block_end = nullptr;
-    at = TakeCount(at, &count, &block_end);
-    if (at == nullptr || count == 0) return at;
-    for (; count > 0; --count) {
-      absl::string_view key;
-      at = TakeText(at, &key);
-      if (at == nullptr) return at;
-      const auto found = std::find_if(reading.items.begin(), reading.items.end(),
-                                      [&](const AvroReading::Item& each) { return each.key == key; });
-      if (found == reading.items.end()) {
-        at = Skip(at, value, depth);
-      } else {
-        for (uint64_t rest = found->under; rest != 0; rest &= rest - 1) {
-          places_[static_cast<size_t>(std::countr_zero(rest))].value = FieldValue();
-        }
-        at = Read(at, program_->readings()[found->reading], depth);
-      }
-      if (at == nullptr) return at;
-    }
-    if (block_end != nullptr && at != block_end) return Fail("a block has another size", at);
+const char* AvroWalk::ReadEntry(const char* at, const AvroReading& reading, size_t depth) {
+  const char* const begin = at;
+  const absl::Span<const AvroItem> items = program_->ItemsOf(reading);
+  absl::string_view key;
+  at = TakeText(at, &key);
+  if (at == nullptr) return at;
+  const auto found = std::lower_bound(items.begin(), items.end(), key,
+                                      [](const AvroItem& each, absl::string_view k) { return each.key < k; });
+  if (found == items.end() || found->key != key) {
+    if (!TakeSteps(1)) return Fail(kTooManySteps, begin);
+    return SkipPart(at, program_->PartsOf(program_->type(reading.type)).front(), depth);
   }
+  // What an entry with this key before it had does not count.
+  if (!TakeSteps(1 + static_cast<uint64_t>(std::popcount(found->under)))) return Fail(kTooManySteps, begin);
+  for (uint64_t rest = found->under; rest != 0; rest &= rest - 1) {
+    places_[static_cast<size_t>(std::countr_zero(rest))].value = FieldValue();
+  }
+  return Read(at, program_->reading(found->reading), depth);
 }
 
 // Ends: each value that is not empty takes a byte.
 const char* AvroWalk::Skip(const char* at, const AvroType& type, size_t depth) {
-  if (type.is_empty) return at;
+  if (!TakeSteps(1)) return Fail(kTooManySteps, at);
+  if (type.kind == Kind::kNull) return at;
   if (depth > AvroProgram::kDeepestValue) return Fail(kTooDeep, at);
   switch (type.kind) {
     case Kind::kNull:
@@ -214,21 +218,19 @@ const char* AvroWalk::Skip(const char* at, const AvroType& type, size_t depth) {
       return at;
     }
     case Kind::kFloat:
-      return SkipBytes(at, sizeof(float));
     case Kind::kDouble:
-      return SkipBytes(at, sizeof(double));
+    case Kind::kFixed:
+      return SkipBytes(at, type.size);
     case Kind::kBytes:
     case Kind::kString:
       return SkipText(at);
-    case Kind::kFixed:
-      return SkipBytes(at, type.size);
     case Kind::kEnum: {
       size_t symbol = 0;
-      return TakeIndex(at, type.symbols.size(), &symbol);
+      return TakeIndex(at, type.count, &symbol);
     }
     case Kind::kRecord:
-      for (const uint32_t part : type.parts) {
-        at = Skip(at, program_->types()[part], depth + 1);
+      for (const AvroPart& part : program_->PartsOf(type)) {
+        at = SkipPart(at, part, depth + 1);
         if (at == nullptr) return at;
       }
       return at;
@@ -237,16 +239,28 @@ const char* AvroWalk::Skip(const char* at, const AvroType& type, size_t depth) {
       return SkipItems(at, type, depth + 1);
     case Kind::kUnion: {
       size_t branch = 0;
-      at = TakeIndex(at, type.parts.size(), &branch);
-      return at == nullptr ? at : Skip(at, program_->types()[type.parts[branch]], depth);
+      at = TakeIndex(at, type.count, &branch);
+      return at == nullptr ? at : SkipPart(at, program_->PartsOf(type)[branch], depth);
     }
   }
   return at;
 }
 
+// Of an array: so many items.
+const char* AvroWalk::SkipRun(const char* at, const AvroPart& part, uint64_t count, size_t depth) {
+  const AvroType& type = program_->type(part.type);
+  if (type.kind == Kind::kNull || count == 0) return at;
+  if (type.has_fixed_size() && depth + part.levels <= AvroProgram::kDeepestValue) {
+    if (!TakeSteps(1)) return Fail(kTooManySteps, at);
+    if (count > static_cast<uint64_t>(end_ - at) / type.size) return Fail(kCutOff, at);
+    return at + count * type.size;
+  }
+  for (; count > 0 && at != nullptr; --count) at = SkipPart(at, part, depth);
+  return at;
+}
+
 const char* AvroWalk::SkipItems(const char* at, const AvroType& type, size_t depth) {
-  const AvroType& item = program_->types()[type.parts[0]];
-  const bool is_map = type.kind == Kind::kMap;
+  const AvroPart& item = program_->PartsOf(type)[0];
   for (;;) {
     uint64_t count = 0;
     const char* block_end = nullptr;
@@ -256,10 +270,15 @@ const char* AvroWalk::SkipItems(const char* at, const AvroType& type, size_t dep
       at = block_end;
       continue;
     }
-    if (!is_map && item.is_empty) continue;
+    if (type.kind == Kind::kArray) {
+      at = SkipRun(at, item, count, depth);
+      if (at == nullptr) return at;
+      continue;
+    }
     for (; count > 0; --count) {
-      if (is_map) at = SkipText(at);
-      if (at != nullptr) at = Skip(at, item, depth);
+      if (!TakeSteps(1)) return Fail(kTooManySteps, at);
+      at = SkipText(at);
+      if (at != nullptr) at = SkipPart(at, item, depth);
       if (at == nullptr) return at;
     }
   }
@@ -296,6 +315,7 @@ const char* AvroWalk::TakeIndex(const char* at, size_t count, size_t* index) {
 }
 
 const char* AvroWalk::TakeCount(const char* at, uint64_t* count, const char** block_end) {
+  if (!TakeSteps(1)) return Fail(kTooManySteps, at);
   const char* const begin = at;
   int64_t number = 0;
   if (!TakeZigzag(&at, end_, &number)) return Fail("a block's count is cut off or too long", begin);
@@ -316,7 +336,7 @@ void AvroWalk::Store(const AvroType& type, const char* at, const char* end, uint
   }
 }
 
-void AvroWalk::StoreOne(const AvroType& type, const char* at, const char* end, Place& place) {
+void AvroWalk::StoreOne(const AvroType& type, const char* at, const char* end, Place& place) const {
   using FieldKind = FieldValue::Kind;
   FieldValue& value = place.value;
   value = {FieldKind::kOther, false, {}, type.unit};
@@ -351,7 +371,7 @@ void AvroWalk::StoreOne(const AvroType& type, const char* at, const char* end, P
       int64_t symbol = 0;
       TakeZigzag(&at, end, &symbol);
       value.kind = FieldKind::kString;
-      value.text = type.symbols[static_cast<size_t>(symbol)];
+      value.text = program_->Symbol(type, static_cast<size_t>(symbol));
       return;
     }
     case Kind::kBytes:

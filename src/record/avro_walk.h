@@ -18,11 +18,15 @@ namespace lethe {
 // read back as the same (1 for 1.0, 1e+20; NaN and infinities are no values), of a decimal its value without
 // zeros at the end (1.5 for 1.50). Of a key that is twice in a map the last value counts.
 //
-// All of the value is checked but the bytes of skipped blocks that have their size before them. It is not
+// All of the value is checked but the bytes of skipped blocks that have their size before them. A value that
+// takes more than kStepsPerByte and the program's place_steps() is malformed: only one is whose maps have a
+// key again and again. It is not
 // Debian's libavro: that builds the whole value, and resolves schemas by its own rules
 // (tests/bench/README.md has the cost). Stops allocating after its largest decimal. Thread-compatible.
 class AvroWalk {
  public:
+  static constexpr uint64_t kStepsPerByte = 4;
+
   // `places`: how many were asked of the programs.
   explicit AvroWalk(size_t places) : places_(places) {}
 
@@ -36,6 +40,10 @@ class AvroWalk {
   const char* error() const { return error_; }
   size_t error_offset() const { return error_offset_; }
 
+  // Of the last Walk: values that were read or skipped, blocks of arrays and maps, entries of maps, places
+  // that a map's key has reset.
+  uint64_t steps() const { return steps_; }
+
  private:
   struct Place {
     FieldValue value;
@@ -44,10 +52,12 @@ class AvroWalk {
 
   // These return the first byte behind the value; null: see error().
   const char* Read(const char* at, const AvroReading& reading, size_t depth);
-  const char* ReadPart(const char* at, const AvroReading::Part& part, size_t depth);
-  const char* ReadArray(const char* at, const AvroReading& reading, size_t depth);
-  const char* ReadMap(const char* at, const AvroReading& reading, size_t depth);
+  const char* ReadPart(const char* at, const AvroPart& part, size_t depth);
+  const char* ReadItems(const char* at, const AvroReading& reading, size_t depth);
+  const char* ReadEntry(const char* at, const AvroReading& reading, size_t depth);
   const char* Skip(const char* at, const AvroType& type, size_t depth);
+  const char* SkipPart(const char* at, const AvroPart& part, size_t depth);
+  const char* SkipRun(const char* at, const AvroPart& part, uint64_t count, size_t depth);
   const char* SkipItems(const char* at, const AvroType& type, size_t depth);
   const char* SkipBytes(const char* at, uint64_t count);
   const char* SkipText(const char* at);
@@ -57,14 +67,19 @@ class AvroWalk {
   const char* TakeCount(const char* at, uint64_t* count, const char** block_end);
   const char* Fail(const char* error, const char* at);
 
+  // False if there are too many.
+  bool TakeSteps(uint64_t count) { return (steps_ += count) <= most_steps_; }
+
   // [at, end): the value, which is not a container.
   void Store(const AvroType& type, const char* at, const char* end, uint64_t places);
-  static void StoreOne(const AvroType& type, const char* at, const char* end, Place& place);
+  void StoreOne(const AvroType& type, const char* at, const char* end, Place& place) const;
 
   std::vector<Place> places_;
   const AvroProgram* program_ = nullptr;
   const char* begin_ = nullptr;
   const char* end_ = nullptr;
+  uint64_t steps_ = 0;
+  uint64_t most_steps_ = 0;
   const char* error_ = "";
   size_t error_offset_ = 0;
 };

@@ -249,6 +249,7 @@ bool JsonScanner::Walk() {
   for (Target& target : targets_) target.value = FieldValue();
   containers_.clear();
   next_ = 0;
+  steps_ = 0;
   here_ = all_;
   for (bool more = true; more;) {
     bool opened = false;
@@ -262,6 +263,7 @@ bool JsonScanner::Walk() {
 // Reads the next value: a scalar or an empty container whole; of another container all before its first
 // value.
 bool JsonScanner::ScanValue(bool* opened) {
+  ++steps_;
   const size_t offset = Offset();
   FieldValue value;
   value.kind = FieldValue::Kind::kOther;
@@ -354,6 +356,7 @@ bool JsonScanner::ScanWord(absl::string_view word) {
 
 // Reads a name and its colon; here_ becomes the targets that go through it.
 bool JsonScanner::ScanKey() {
+  ++steps_;
   if (Peek() != '"') return Fail("a name is missing", Offset());
   FieldValue key;
   if (!ScanString(&key)) return false;
@@ -369,6 +372,7 @@ bool JsonScanner::ScanKey() {
     if (!AppendUnescaped(key.text, &key_)) return true;
     key.text = key_;
   }
+  steps_ += static_cast<uint64_t>(std::popcount(live));
   for (; live != 0; live &= live - 1) {
     Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
     if (target.steps[depth - 1].name != key.text) continue;
@@ -415,6 +419,7 @@ void JsonScanner::BeginElement() {
   const size_t depth = containers_.size();
   if (depth >= live_.size()) return;
   ++index_[depth];
+  steps_ += static_cast<uint64_t>(std::popcount(live_[depth]));
   for (uint64_t live = live_[depth]; live != 0; live &= live - 1) {
     const Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
     if (target.steps[depth - 1].index == index_[depth]) here_ |= live & -live;

@@ -51,6 +51,10 @@ class JsonScanner {
   const char* error() const { return error_; }
   size_t error_offset() const { return error_offset_; }
 
+  // Of the last Scan: names and values, and comparisons with pointers. At most one for each byte, and another
+  // one for each pointer.
+  uint64_t steps() const { return steps_; }
+
  private:
   struct Target {
     std::vector<PointerStep> steps;
@@ -99,6 +103,7 @@ class JsonScanner {
   uint64_t all_ = 0;
   std::string key_;
 
+  uint64_t steps_ = 0;
   const char* error_ = "";
   size_t error_offset_ = 0;
 };

@@ -25,6 +25,7 @@ constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr int kDeepest = 64;
 constexpr size_t kMostErrorBytes = 200;
 constexpr size_t kMostSteps = 100;  // messages may be no deeper, by libprotobuf's default
+constexpr int kMostLooks = 10'000;
 // The name of the schema's own file: no reference can have it.
 constexpr char kMainFile[] = "\1";
 
@@ -169,6 +170,7 @@ ProtobufStep StepOf(const pb::FieldDescriptor& field) {
       step.rivals.push_back(
           ProtobufTag(static_cast<uint32_t>(other.number()), ProtobufWireOf(TypeOf(other))));
     }
+    std::sort(step.rivals.begin(), step.rivals.end());
   }
   // The values of a map are never told apart from their default.
   const bool is_map_value = field.containing_type()->options().map_entry();
@@ -240,9 +242,10 @@ const pb::Descriptor* NestedOf(const pb::Descriptor& message, int32_t index) {
   return nullptr;
 }
 
+// `looks`: how many more fields it may look at. Messages of many messages have no end otherwise.
 void AppendPointers(const pb::Descriptor& message, const std::string& above, int depth, size_t most,
-                    std::vector<std::string>* pointers) {
-  for (int i = 0; i < message.field_count() && pointers->size() < most; ++i) {
+                    int* looks, std::vector<std::string>* pointers) {
+  for (int i = 0; i < message.field_count() && pointers->size() < most && (*looks)-- > 0; ++i) {
     const pb::FieldDescriptor& field = *message.field(i);
     if (field.is_repeated() || field.type() == pb::FieldDescriptor::TYPE_BOOL) continue;
     const std::string pointer = absl::StrCat(above, "/", field.name());
@@ -250,7 +253,7 @@ void AppendPointers(const pb::Descriptor& message, const std::string& above, int
     if (inner == nullptr || IsWrapper(*inner)) {
       pointers->push_back(pointer);
     } else if (depth > 1) {
-      AppendPointers(*inner, pointer, depth - 1, most, pointers);
+      AppendPointers(*inner, pointer, depth - 1, most, looks, pointers);
     }
   }
 }
@@ -303,7 +306,10 @@ const pb::Descriptor* ProtobufSchema::Find(absl::Span<const int32_t> indexes) co
 std::vector<std::string> ProtobufSchema::Pointers(absl::Span<const int32_t> indexes, int depth,
                                                   size_t most) const {
   std::vector<std::string> pointers;
-  if (const pb::Descriptor* message = Find(indexes)) AppendPointers(*message, "", depth, most, &pointers);
+  int looks = kMostLooks;
+  if (const pb::Descriptor* message = Find(indexes)) {
+    AppendPointers(*message, "", depth, most, &looks, &pointers);
+  }
   return pointers;
 }
 

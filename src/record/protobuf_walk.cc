@@ -16,6 +16,9 @@ using namespace protobuf_wire;  // NOLINT(google-build-using-namespace): six con
 
 constexpr int kDeepestGroup = 100;
 
+// How often std::binary_search compares, about.
+uint64_t StepsOfSearch(const std::vector<uint32_t>& sorted) { return std::bit_width(sorted.size()); }
+
 // The field's number and its wire type. False: such a tag cannot be.
 bool TakeTag(const char** at, const char* end, uint32_t* number, uint8_t* wire) {
   uint64_t tag = 0;
@@ -164,6 +167,7 @@ bool ProtobufWalk::Fail(const char* error, const char* at) {
 
 // What was found of it behind its step at `depth` does not count.
 void ProtobufWalk::Forget(Target& target, size_t depth) {
+  steps_ += target.path.size() - depth;
   target.value = FieldValue();
   if (depth + 1 < target.path.size()) target.is_reached = false;
   for (size_t i = depth + 1; i < target.seen.size(); ++i) target.seen[i] = 0;
@@ -171,6 +175,7 @@ void ProtobufWalk::Forget(Target& target, size_t depth) {
 
 bool ProtobufWalk::Walk(absl::string_view message) {
   begin_ = message.data();
+  steps_ = 0;
   for (Target& target : targets_) {
     target.value = FieldValue();
     target.is_reached = false;
@@ -313,6 +318,7 @@ bool ProtobufWalk::HasKey(absl::string_view entry, const ProtobufStep& step, boo
 }
 
 bool ProtobufWalk::TakeField(const char** at, const char* end, uint8_t wire, Written* written) {
+  ++steps_;
   size_t size = 0;
   switch (wire) {
     case kVarint:
@@ -345,6 +351,7 @@ bool ProtobufWalk::SkipGroup(const char** at, const char* end, uint32_t number, 
   size_t depth = 0;
   open[depth++] = number;
   while (depth > 0) {
+    ++steps_;
     written->bytes = {begin, static_cast<size_t>(*at - begin)};
     uint32_t inner = 0;
     uint8_t wire = 0;
@@ -367,10 +374,13 @@ uint64_t ProtobufWalk::Matching(uint64_t live, size_t depth, uint32_t number, ui
   for (; live != 0; live &= live - 1) {
     Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
     const ProtobufStep& step = target.path[depth];
+    ++steps_;
     if (step.number == number) {
       if (IsWrittenSo(step, wire)) matching |= live & -live;
-    } else if (!step.rivals.empty() && std::find(step.rivals.begin(), step.rivals.end(),
-                                                 ProtobufTag(number, wire)) != step.rivals.end()) {
+      continue;
+    }
+    steps_ += StepsOfSearch(step.rivals);
+    if (std::binary_search(step.rivals.begin(), step.rivals.end(), ProtobufTag(number, wire))) {
       Forget(target, depth);
     }
   }

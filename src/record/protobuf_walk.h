@@ -72,7 +72,7 @@ struct ProtobufStep {
   // Of a map: the entry with this key; its value is the next step.
   std::optional<std::string> map_key = std::nullopt;
   ProtobufType key_type = ProtobufType::kByWire;
-  // The other fields of its oneof, as their tags: each of them takes the value away.
+  // The other fields of its oneof, as their tags, ascending: each of them takes the value away.
   std::vector<uint32_t> rivals = {};
   // Of the last step: if it is not written, its value is 0, false, "" or an enum's symbol of 0.
   bool has_default = false;
@@ -95,7 +95,8 @@ struct ProtobufPlace {
 // A floating-point number is the shortest decimal text that reads back as the same number of its type.
 //
 // It does not use libprotobuf's readers: those build the whole message (tests/bench/README.md has the cost).
-// Stops allocating after construction. Thread-compatible.
+// For each byte it takes a few steps at most, and as many again for each place and each group around one: the
+// bytes of a group are passed before they are read. Stops allocating after construction. Thread-compatible.
 class ProtobufWalk {
  public:
   // At most 64.
@@ -110,6 +111,9 @@ class ProtobufWalk {
   // After a Walk that returned false: the error, and its byte.
   const char* error() const { return error_; }
   size_t error_offset() const { return error_offset_; }
+
+  // Of the last Walk: fields that were read or skipped, packed numbers, and comparisons with places.
+  uint64_t steps() const { return steps_; }
 
  private:
   struct Written {
@@ -136,7 +140,7 @@ class ProtobufWalk {
   bool TakeElements(const Written& written, size_t depth, Target& target, bool* is_it);
   bool TakePacked(absl::string_view elements, Target& target);
   bool HasKey(absl::string_view entry, const ProtobufStep& step, bool* has);
-  static void Forget(Target& target, size_t depth);
+  void Forget(Target& target, size_t depth);
 
   std::vector<Target> targets_;
   // Sets of targets.
@@ -144,6 +148,7 @@ class ProtobufWalk {
   uint64_t special_ = 0;           // with a repeated field or a map on their way
   std::vector<uint64_t> ends_at_;  // by depth: those with so many steps
   const char* begin_ = nullptr;
+  uint64_t steps_ = 0;
   const char* error_ = "";
   size_t error_offset_ = 0;
 };

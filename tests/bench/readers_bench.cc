@@ -10,8 +10,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +24,7 @@
 #include "src/record/protobuf_schema.h"
 #include "src/record/protobuf_walk.h"
 #include "tests/support/encodings.h"
+#include "tests/support/hostile_records.h"
 
 namespace lethe {
 namespace {
@@ -213,6 +216,60 @@ void LibprotobufDynamic(benchmark::State& state) {
     return inner.GetReflection()->GetStringReference(inner, id, &text);
   });
 }
+
+// Of the records that make a reader work hardest: ns a byte of the worst place.
+template <class Cases, class Walks>
+void RegisterHostile(const char* format, const Cases& cases, const Walks& walks) {
+  for (const auto& each : cases) {
+    for (auto& [place, walk] : walks(each)) {
+      benchmark::RegisterBenchmark(absl::StrCat("Hostile", format, "/", each.name, place).c_str(),
+                                   [walk = walk, bytes = each.bytes](benchmark::State& state) {
+                                     for (auto step : state) {
+                                       if (!walk(bytes)) Die("it is malformed");
+                                     }
+                                     state.counters["s_a_byte"] =
+                                         benchmark::Counter(static_cast<double>(bytes.size()),
+                                                            benchmark::Counter::kIsIterationInvariantRate |
+                                                                benchmark::Counter::kInvert);
+                                   });
+    }
+  }
+}
+
+using Walk = std::function<bool(const std::string&)>;
+using Walks = std::vector<std::pair<std::string, Walk>>;
+
+const bool kHostileAreRegistered = [] {
+  constexpr size_t kBytes = 1'000'000;
+  RegisterHostile("Avro", testing::AllHostileAvro(kBytes), [](const testing::HostileAvro& each) {
+    Walks walks;
+    for (const std::string& place : each.places) {
+      auto program = std::make_shared<const AvroProgram>(
+          AvroProgram::Compile({Schema::Type::kAvro, each.schema, {}}, {place}).value());
+      auto walk = std::make_shared<AvroWalk>(1);
+      walks.emplace_back(place, [=](const std::string& bytes) { return walk->Walk(*program, bytes); });
+    }
+    return walks;
+  });
+  RegisterHostile("Protobuf", testing::AllHostileProtobuf(kBytes), [](const testing::HostileProtobuf& each) {
+    const auto schema = ProtobufSchema::Compile({Schema::Type::kProtobuf, each.schema, {}}).value();
+    Walks walks;
+    for (const std::string& place : each.places) {
+      auto walk = std::make_shared<ProtobufWalk>(schema.Places({}, {place}).value());
+      walks.emplace_back(place, [=](const std::string& bytes) { return walk->Walk(bytes); });
+    }
+    return walks;
+  });
+  RegisterHostile("Json", testing::AllHostileJson(kBytes), [](const testing::HostileJson& /*each*/) {
+    Walks walks;
+    for (const char* const place : {"/id", "/0"}) {
+      auto scanner = std::make_shared<JsonScanner>(std::vector<std::string>{place});
+      walks.emplace_back(place, [=](const std::string& bytes) { return scanner->Scan(bytes); });
+    }
+    return walks;
+  });
+  return true;
+}();
 
 BENCHMARK(Json)->DenseRange(0, 1);
 BENCHMARK(Avro)->DenseRange(0, 1);

@@ -35,6 +35,9 @@ constexpr char kSchema[] = R"(syntax = "proto2"; message M {
   optional group Old = 15 { optional int32 id = 1; repeated bytes raws = 2; } }
   enum E { NONE = 0; ONE = 1; })";
 
+// For each pointer.
+constexpr size_t kMostStepsAByte = 10;
+
 const std::vector<std::string>& Pointers() {
   static const auto* pointers = new std::vector<std::string>{"/i32",
                                                              "/u64",
@@ -122,7 +125,12 @@ void CheckMessage(const std::string& bytes) {
     return pool->BuildFile(file)->message_type(0);
   }();
   // libprotobuf cuts integers of more than 64 bits, which the walk refuses.
-  if (!walk->Walk(bytes)) return;
+  const bool is_message = walk->Walk(bytes);
+  if (walk->steps() > kMostStepsAByte * Pointers().size() * bytes.size()) {
+    std::fprintf(stderr, "%zu bytes took %zu steps\n", bytes.size(), static_cast<size_t>(walk->steps()));
+    std::abort();
+  }
+  if (!is_message) return;
   const std::unique_ptr<pb::Message> message(factory->GetPrototype(descriptor)->New());
   // It reads also what is inside of messages that the walk skips.
   if (!message->ParsePartialFromString(bytes)) return;
