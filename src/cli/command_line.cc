@@ -71,13 +71,14 @@ Example:
   lethe inspect --format json orders-0.snapshot)";
 
 constexpr char kCheckFooter[] =
-    R"(It takes what run takes, writes nothing, joins no group, and may look on while lethe runs. It prints
+    R"(It takes what run takes, writes no record, joins no group, and may look on while lethe runs. It prints
 findings, errors first: error, warning or ok, what was looked at, where, and what to do.
 
 Exit codes: 0 all is well; 1 there are warnings; 2 something is wrong that lethe does not run with.
 
 Example:
-  lethe check --config lethe.yaml)";
+  lethe check --config lethe.yaml
+  lethe check --config lethe.yaml --create)";
 
 constexpr char kSurveyFooter[] =
     R"(It reads without a trace: it joins no group, commits nothing, writes nothing. Ctrl-C prints what was found so

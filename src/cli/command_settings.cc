@@ -124,6 +124,8 @@ constexpr Setting<CheckCommandOptions> kCheckSettings[] = {
     FormatSetting<CheckCommandOptions>("How the findings are printed", ""),
     SwitchSetting<CheckCommandOptions, &CheckCommandOptions::quiet>("quiet",
                                                                     "Print warnings and errors only"),
+    SwitchSetting<CheckCommandOptions, &CheckCommandOptions::create>(
+        "create", "Create the topics that are missing, with the input's partitions and settings"),
 };
 
 }  // namespace

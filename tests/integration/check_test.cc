@@ -102,6 +102,39 @@ TEST(CheckTest, WhatFitsBadlyIsAWarningWithARemedy) {
   EXPECT_TRUE(absl::StrContains(run.err, "raise retention.ms")) << run.err;
 }
 
+// Records of three days ago in a topic that keeps an hour are gone when Kafka next looks.
+TEST(CheckTest, WhatIsMissingIsCreatedLikeTheInputAndKeepsWhatIsRead) {
+  Flow flow({LETHE_PROGRAM,
+             3,
+             {{"retention.ms", "2592000000"}, {"max.message.bytes", "2000000"}},
+             {{"retention.ms", "3600000"}}});
+  const int64_t old = absl::ToUnixMillis(absl::Now() - absl::Hours(72));
+  std::vector<Record> records;
+  for (int i = 0; i < 90; ++i) records.push_back(WithId(absl::StrCat("a", i), i % 3, old));
+  flow.Send(records);
+  const Finished check = flow.RunCommand("check");
+  EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
+  EXPECT_TRUE(
+      Says(check, "keeps records for 1h (retention.ms=3600000), and the oldest record to be read is 3d old"));
+  EXPECT_TRUE(Says(check, "--add-config retention.ms=2592000000\n"));
+  const std::string output = absl::StrCat(flow.output(), "-new");
+  const Args args = {absl::StrCat("--output=", output)};
+  EXPECT_EQ(flow.RunCommand("check", args).exit_code, 2);
+  Args create = args;
+  create.emplace_back("--create");
+  const Finished created = flow.RunCommand("check", create);
+  EXPECT_EQ(created.exit_code, 0) << created.out << created.err;
+  EXPECT_TRUE(Says(created, absl::StrCat("output topic ", output,
+                                         " was created like the input, with 3 partitions, 1 replica, "
+                                         "max.message.bytes=2000000, min.insync.replicas=1, "
+                                         "retention.bytes=-1, retention.ms=2592000000\n")));
+  EXPECT_EQ(flow.RunCommand("check", args).exit_code, 0);
+  const Finished run = flow.RunToEnd(args);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_FALSE(absl::StrContains(run.err, "retention.ms")) << run.err;
+  EXPECT_EQ(SharedClient().ReadAll(output, Isolation::kReadCommitted)->size(), 90u);
+}
+
 // What the group has still to read is needed, too, and the horizon before it.
 TEST(CheckTest, TheInputMustBeKeptForTheLagToo) {
   Flow flow({LETHE_PROGRAM, 2, {{"retention.ms", "5400000"}}, {}});

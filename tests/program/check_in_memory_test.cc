@@ -172,6 +172,72 @@ TEST_F(CheckInMemory, AllIsWell) {
   EXPECT_EQ(probes_.written, (std::map<std::string, int64_t>{{"out", 1001}})) << "one byte too large";
 }
 
+// Records keep their times: those older than the output's retention vanish from it.
+TEST_F(CheckInMemory, WhatIsWrittenMustKeepTheOldestRecordThatIsRead) {
+  for (FakeTopics::Record& record : topics_.by_name["in"].records) record.time -= absl::Hours(72);
+  AddTopic("out", {{"retention.ms", "3600000"}});
+  const std::string retention =
+      "warning retention of in: output topic out keeps records for 1h (retention.ms=3600000), and the oldest "
+      "record to be read is 3d30m old (in-0 offset 0, of 2023-11-11 21:43:20 UTC): records keep their times, "
+      "so "
+      "Kafka deletes it there soon after lethe has written it: kafka-configs.sh --bootstrap-server b:9092 "
+      "--alter --entity-type topics --entity-name out --add-config retention.ms=604800000\n";
+  EXPECT_EQ(Check(), retention);
+  topics_.by_name["in"].config["retention.ms"] = "-1";
+  EXPECT_TRUE(absl::EndsWith(Check(), "retention.ms=-1\n"));
+  topics_.by_name["in"].config["retention.ms"] = "259200000";
+  EXPECT_TRUE(absl::StrContains(Check(), "out --add-config retention.ms=522000000\n")) << "twice the age";
+  topics_.by_name["in"].config["retention.ms"] = "604800000";
+
+  Commit("g", "in", 899, Judged());
+  EXPECT_TRUE(absl::StrContains(Check(), "in-0 offset 899, of 2023-11-11 22:13:18 UTC"));
+  Commit("g", "in", 900, Judged());
+  EXPECT_EQ(Check(), "");
+  topics_.by_name["in"].commits.clear();
+  options_.start = Start::kLatest;
+  EXPECT_EQ(Check(), "");
+  options_.start = Start::kEarliest;
+
+  // The other topics that get the records.
+  AddTopic("out");
+  options_.policies.on_duplicate = Action::kDivert;
+  options_.divert = "copies";
+  AddTopic("copies", {{"retention.ms", "3600000"}});
+  EXPECT_TRUE(absl::StrContains(Check(), "divert topic copies keeps records for 1h")) << Wrong(found_);
+  AddTopic("copies", {{"retention.ms", "3600000"}, {"message.timestamp.type", "LogAppendTime"}});
+  EXPECT_FALSE(absl::StrContains(Check(), "retention"));
+  AddTopic("copies", {{"retention.ms", "3600000"}});
+  options_.scope = Scope::kTopic;
+  EXPECT_TRUE(absl::StrContains(Check(), "divert topic copies keeps records for 1h")) << Wrong(found_);
+}
+
+TEST_F(CheckInMemory, CreatesWhatIsMissingLikeTheInput) {
+  options_.policies.on_duplicate = Action::kDivert;
+  options_.divert = "copies";
+  topics_.by_name["in"].config["retention.ms"] = "86400000";
+  topics_.by_name["in"].config["min.insync.replicas"] = "2";
+  topics_.by_name.erase("out");
+  EXPECT_TRUE(absl::StrContains(Check(), "does not exist"));
+  EXPECT_TRUE(topics_.created.empty());
+  EXPECT_EQ(Wrong(lethe::Check(options_, probes_, clock_, Missing::kCreate)), "");
+  EXPECT_EQ(topics_.created, (std::vector<std::string>{"out", "copies"}));
+  for (const char* name : {"out", "copies"}) {
+    EXPECT_EQ(topics_.by_name[name].partitions, 2);
+    EXPECT_EQ(topics_.by_name[name].config["retention.ms"], "86400000");
+    EXPECT_EQ(topics_.by_name[name].config["min.insync.replicas"], "2");
+  }
+  EXPECT_TRUE(
+      absl::StrContains(Fine("create"), "output topic out was created like the input, with 2 partitions"));
+  topics_.created.clear();
+  EXPECT_EQ(Wrong(lethe::Check(options_, probes_, clock_, Missing::kCreate)), "");
+  EXPECT_TRUE(topics_.created.empty()) << "all are there";
+  topics_.by_name.erase("out");
+  topics_.may_create = absl::PermissionDeniedError("no");
+  EXPECT_TRUE(
+      absl::StrContains(Wrong(lethe::Check(options_, probes_, clock_, Missing::kCreate)),
+                        "output topic out cannot be created: no: grant this user Create on topic out"));
+}
+
 // Timestamps in seconds are January 1970 to Kafka.
 TEST_F(CheckInMemory, TimesInAnotherUnitAreFound) {
   for (FakeTopics::Record& record : topics_.by_name["in"].records) {

@@ -151,6 +151,53 @@ TEST(TopicRules, ACopiedInputNeedNotBeKept) {
   EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
 }
 
+// What was written to a weaker topic is lost where the input's records survive.
+TEST(TopicRules, WhatIsWrittenIsAsSafeAsTheInput) {
+  DaemonOptions options = Options();
+  AllTopics topics = {Topic("in", {{"min.insync.replicas", "2"}}),
+                      Topic("out", {{"min.insync.replicas", "2"}})};
+  options.counters = {{"n", CounterMode::kDelta, {}, "counts"}};
+  topics.counters = {topics.output};
+  topics.divert = topics.output;
+  for (TopicFacts* topic : {&topics.input, &topics.output, &topics.counters[0], &*topics.divert}) {
+    topic->replicas = 3;
+  }
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
+  for (TopicFacts* topic : {&topics.output, &topics.counters[0], &*topics.divert}) {
+    const TopicFacts before = *topic;
+    topic->replicas = 1;
+    EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning replicas;") << topic->name;
+    topic->config["min.insync.replicas"] = "1";
+    EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning replicas;warning min.insync.replicas;");
+    topic->replicas = 3;
+    EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning min.insync.replicas;");
+    *topic = before;
+  }
+  topics.input.replicas = 1;
+  topics.input.config.erase("min.insync.replicas");
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "") << "safer than the input";
+}
+
+TEST(TopicRules, ATopicIsCreatedLikeItsInput) {
+  TopicFacts input = Topic("in", {{"min.insync.replicas", "2"}, {"max.message.bytes", "2000000"}});
+  input.replicas = 3;
+  TopicFacts other = Topic("more", {{"retention.ms", "-1"}, {"retention.bytes", "1000"}});
+  other.partitions = 6;
+  input.Join(other);
+  const std::string missing(MissingTopic(Options(), "output", "out", input, /*others=*/{}).message());
+  EXPECT_TRUE(absl::StrContains(missing, "lethe check --create"));
+  EXPECT_TRUE(
+      absl::StrContains(missing,
+                        "kafka-topics.sh --bootstrap-server b:9092 --create --topic out --partitions 6 "
+                        "--replication-factor 3 --config max.message.bytes=2000000 --config "
+                        "min.insync.replicas=2 --config retention.bytes=-1 --config retention.ms=-1"))
+      << missing;
+  // Of a cluster that says nothing of settings.
+  EXPECT_TRUE(
+      absl::EndsWith(MissingTopic(Options(), "output", "out", {.name = "in", .partitions = 6}, {}).message(),
+                     "--create --topic out --partitions 6"));
+}
+
 // Topics that lethe makes itself may have been made by somebody else before.
 TEST(TopicRules, WhatLetheMakesItselfMustBeAsItWouldMakeIt) {
   AllTopics topics = {Topic("in"), Topic("out")};

@@ -215,6 +215,17 @@ TEST_F(DaemonRunTest, AGroupThatBeginsAtTheEndIsNotWarnedOf) {
   EXPECT_EQ(WarningsOf([&] { EXPECT_TRUE(Run().ok()); }), "");
 }
 
+TEST_F(DaemonRunTest, AnOutputThatKeepsRecordsTooShortlyIsWarnedOf) {
+  Append(0, "in", "a");
+  FakeTopics::Topic& input = topics_.by_name["in"];
+  input.records = {{.time = clock_.Wall() - absl::Hours(72), .key = "a"}};
+  topics_.by_name["out"].config = {{"cleanup.policy", "delete"}, {"retention.ms", "3600000"}};
+  const std::string warnings = WarningsOf([&] { EXPECT_TRUE(Run().ok()); });
+  EXPECT_NE(warnings.find("output topic out keeps records for 1h (retention.ms=3600000)"), std::string::npos)
+      << warnings;
+  EXPECT_NE(warnings.find("3d old (in-0 offset 0"), std::string::npos) << warnings;
+}
+
 TEST_F(DaemonRunTest, TimesInAnotherUnitAreSaidInLogAndReport) {
   for (int i = 0; i < 300; ++i) {
     logs_.Append({0, 0}, {.key = absl::StrCat(i), .value = "v", .timestamp_ms = 1'700'000'000 + i});

@@ -36,15 +36,15 @@ class FlowFinderTest : public testing::Test {
     added_.clear();
     auto list = TopicList::Create(std::move(entries));
     ASSERT_TRUE(list.ok()) << list.status();
-    finder_ = std::make_unique<FlowFinder>(*std::move(list), *flows_, MakerOf(topics_),
-                                           [this](const DaemonOptions& options, Topics, bool) {
-                                             if (!options.half.routing)
-                                               flows_->Add(std::make_unique<Flow>(options, nullptr));
-                                             added_.push_back(options.input);
-                                             if (options.start == Start::kLatest)
-                                               from_end_.push_back(options.input);
-                                             return absl::OkStatus();
-                                           });
+    finder_ = std::make_unique<FlowFinder>(
+        *std::move(list), *flows_, MakerOf(topics_),
+        [this](const DaemonOptions& options, Topics, bool) {
+          if (!options.half.routing) flows_->Add(std::make_unique<Flow>(options, nullptr));
+          added_.push_back(options.input);
+          if (options.start == Start::kLatest) from_end_.push_back(options.input);
+          return absl::OkStatus();
+        },
+        SystemClock());
   }
 
   absl::Status Look() {

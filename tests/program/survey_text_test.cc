@@ -189,6 +189,15 @@ TEST(SurveyText, ProposesAHorizonOneStepLongerThanNeeded) {
   }
 }
 
+TEST(SurveyText, TheOutputIsCreatedLikeTheInput) {
+  SurveyText text = Rich();
+  text.topic = {.name = "orders", .partitions = 3, .config = {{"retention.ms", "86400000"}}, .replicas = 3};
+  EXPECT_TRUE(absl::StrContains(absl::StrReplaceAll(Written(text), {{" \\\n       ", ""}}),
+                                "--create --topic orders-unique --partitions 3 --replication-factor 3 "
+                                "--config retention.ms=86400000\n"))
+      << Written(text);
+}
+
 // Seconds taken for milliseconds are January 1970, at a thousand times the rate.
 TEST(SurveyText, TimesInAnotherUnitAreSaidAndGiveNoRateAndNoHorizon) {
   Survey survey({.id = *IdSpec::Parse("key"), .memory_bytes = 64 << 20});

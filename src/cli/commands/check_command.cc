@@ -187,12 +187,12 @@ std::vector<Finding> GroupByTopic(std::vector<Finding> findings) {
   return shown;
 }
 
-std::vector<Finding> CheckCluster(const RunConfig& config, SchemaSource* schemas) {
+std::vector<Finding> CheckCluster(const RunConfig& config, SchemaSource* schemas, Missing missing) {
   std::vector<DaemonOptions> topics = config.topics;
   for (DaemonOptions& topic : topics) topic.record.schemas = schemas;
   kafka::KafkaProbes probes;
   if (topics.size() == 1 && !IsPattern(topics.front().input) && topics.front().merged.empty()) {
-    return Check(topics.front(), probes, SystemClock());
+    return Check(topics.front(), probes, SystemClock(), missing);
   }
   const auto list = TopicList::Create(std::move(topics));
   if (!list.ok()) {
@@ -200,8 +200,9 @@ std::vector<Finding> CheckCluster(const RunConfig& config, SchemaSource* schemas
              absl::StrCat("do not go together: ", list.status().message()), ""}};
   }
   ProgressLine progress("topics");
-  return Check(config.daemon, *list, probes, SystemClock(),
-               [&](int64_t done, int64_t total) { progress.Show(done, total); });
+  return Check(
+      config.daemon, *list, probes, SystemClock(),
+      [&](int64_t done, int64_t total) { progress.Show(done, total); }, missing);
 }
 
 }  // namespace
@@ -264,7 +265,8 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
   const auto schemas = registry::PatientSchemas::Open(config->schema_registry, [&](const std::string& what) {
     if (!options.quiet) std::cerr << Printable(what) << std::endl;
   });
-  absl::c_move(CheckCluster(*config, schemas.get()), std::back_inserter(findings));
+  const Missing missing = options.create ? Missing::kCreate : Missing::kReport;
+  absl::c_move(CheckCluster(*config, schemas.get(), missing), std::back_inserter(findings));
   return WriteFindings(std::move(findings), options, look, out);
 }
 

@@ -16,7 +16,8 @@ namespace lethe {
 
 struct CheckCommandOptions {
   ReportFormat format = ReportFormat::kText;
-  bool quiet = false;  // only warnings and errors
+  bool quiet = false;   // only warnings and errors
+  bool create = false;  // topics that are missing, but for those that `lethe run` creates
 };
 
 // How findings look where they go to.

@@ -123,6 +123,7 @@ class Surveyor {
         .id_was_given = options_.id.has_value(),
         .has_registry = schemas_ != nullptr,
         .partitions = (*reader)->partitions(),
+        .topic = Describe(input),
         .in_topic = (*reader)->in_topic(),
         .to_read = (*reader)->to_read(),
         .is_whole = status.ok() && !is_interrupted(),
@@ -145,6 +146,15 @@ class Surveyor {
   }
 
  private:
+  // As far as the brokers tell.
+  TopicFacts Describe(const std::string& input) const {
+    DaemonOptions options;
+    options.process.brokers = options_.brokers;
+    options.process.properties = options_.properties.values;
+    const auto brokers = kafka::BrokerClient::Make(options, Isolation::kReadCommitted);
+    return brokers.ok() ? (*brokers)->DescribeTopic(input).value_or(TopicFacts()) : TopicFacts();
+  }
+
   const SurveyCommandOptions& options_;
   const std::unique_ptr<registry::PatientSchemas> schemas_;
   const std::atomic<bool>& interrupted_;

@@ -373,8 +373,9 @@ void Writer::WriteNext(const IdCandidate& candidate) {
              absl::StrCat("--horizon ", flag), "--fpp 1e-6"});
   }
   const std::string output = Quoted(absl::StrCat(text_.input, "-unique"));
-  Command({"kafka-topics.sh", absl::StrCat("--bootstrap-server ", Quoted(text_.brokers)), "--create",
-           absl::StrCat("--topic ", output), absl::StrCat("--partitions ", text_.partitions)});
+  TopicFacts created = TopicLike(text_.topic, output);
+  created.partitions = text_.partitions;
+  Command(CreateCommand(Quoted(text_.brokers), created));
   std::vector<std::string> run = {"lethe run",
                                   absl::StrCat("--brokers ", Quoted(text_.brokers)),
                                   absl::StrCat("--input ", Quoted(text_.input)),

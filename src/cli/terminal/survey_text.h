@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "src/cli/terminal/terminal.h"
+#include "src/pipeline/preflight/topic_facts.h"
 #include "src/survey/survey.h"
 
 namespace lethe {
@@ -24,6 +25,7 @@ struct SurveyText {
   bool id_was_given = false;
   bool has_registry = false;
   int32_t partitions = 0;
+  TopicFacts topic = {};  // the input, as far as the cluster describes it
   int64_t in_topic = 0;
   int64_t to_read = 0;
   bool is_whole = true;  // false: the reading ended early

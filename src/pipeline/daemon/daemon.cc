@@ -78,11 +78,13 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(std::unique_ptr<Connector
   for (Lanes* lanes : daemon->lanes_) lanes->flows().SetList();
   auto list = TopicList::Create(std::move(topics));
   if (!list.ok()) return list.status();
-  daemon->finder_.emplace(*std::move(list), daemon->judging_.flows(), daemon->Maker(),
-                          [owner = daemon.get()](const DaemonOptions& topic, Topics found, bool is_logged) {
-                            return topic.half.routing ? owner->AddRouter(topic, std::move(found))
-                                                      : owner->AddFlow(topic, std::move(found), is_logged);
-                          });
+  daemon->finder_.emplace(
+      *std::move(list), daemon->judging_.flows(), daemon->Maker(),
+      [owner = daemon.get()](const DaemonOptions& topic, Topics found, bool is_logged) {
+        return topic.half.routing ? owner->AddRouter(topic, std::move(found))
+                                  : owner->AddFlow(topic, std::move(found), is_logged);
+      },
+      daemon->clock_);
   return daemon;
 }
 
@@ -141,7 +143,7 @@ absl::Status Daemon::Await(const DaemonOptions& options,
 absl::StatusOr<Topics> Daemon::AwaitInspected(const DaemonOptions& options) {
   Topics topics;
   absl::Status asked = Await(options, [&](Brokers& brokers) -> absl::Status {
-    auto answer = InspectTopics(options, brokers);
+    auto answer = InspectTopics(options, brokers, clock_.Wall());
     if (!answer.ok()) return answer.status();
     topics = *std::move(answer);
     return absl::OkStatus();

@@ -23,7 +23,9 @@
 #include "src/pipeline/preflight/own_topics.h"
 #include "src/pipeline/preflight/probe_rules.h"
 #include "src/pipeline/preflight/repartition_rules.h"
+#include "src/pipeline/preflight/retention_rules.h"
 #include "src/pipeline/preflight/topic_rules.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -35,10 +37,18 @@ constexpr absl::Duration kTotalsTimeout = absl::Seconds(8);
 // A record of this size is sent to see whether it is refused; larger ones are not worth it.
 constexpr int64_t kLargestProbe = int64_t{16} << 20;
 
+// "12 partitions, 3 replicas, retention.ms=604800000"
+std::string SettingsOf(const TopicFacts& topic) {
+  std::string text = Several(topic.partitions, "partition");
+  if (topic.replicas > 0) absl::StrAppend(&text, ", ", Several(topic.replicas, "replica"));
+  for (const auto& [property, value] : topic.config) absl::StrAppend(&text, ", ", property, "=", value);
+  return text;
+}
+
 class Checker {
  public:
-  Checker(const DaemonOptions& process, Probes& probes, const Clock& clock)
-      : probes_(probes), clock_(clock), options_(process) {}
+  Checker(const DaemonOptions& process, Probes& probes, const Clock& clock, Missing missing)
+      : probes_(probes), clock_(clock), creates_(missing == Missing::kCreate), options_(process) {}
 
   std::vector<Finding> CheckOne() && {
     if (MeetBrokers()) CheckTopic();
@@ -120,6 +130,7 @@ class Checker {
       LookAtStage(options_, seen_.topics.input.partitions, seen_.topics.output.partitions);
     }
     LookAtOutput();
+    LookAtRetention();
     TryWriting("output", seen_.topics.output);
     for (const TopicFacts& counter : seen_.topics.counters) {
       if (counter.partitions > 0) TryWriting("counter", counter);
@@ -168,6 +179,7 @@ class Checker {
   }
 
   bool LookAtTopics() {
+    if (creates_) CreateMissing();
     auto topics = Patiently(kCheckPatience, [&] { return DescribeTopics(options_, *brokers_); });
     if (!topics.ok()) {
       // The message ends with its remedy: a command that is to be copied, say.
@@ -208,6 +220,60 @@ class Checker {
     if (!is_known || options_.input != options_.inputs().front()) return;
     auto written = FindWrittenBefore(options_, seen_.committed, seen_.topics.output.partitions, *brokers_);
     if (written) findings_.push_back(*std::move(written));
+  }
+
+  void LookAtRetention() {
+    std::vector<KeptIn> kept = {{"output", &seen_.topics.output}};
+    if (seen_.topics.divert) kept.push_back({"divert", &*seen_.topics.divert});
+    if (options_.scope == Scope::kPartition) return AddExpiring(options_, seen_.topics.input, kept);
+    if (seen_.topics.repartition) {
+      // Merged inputs share it.
+      if (options_.input == options_.inputs().front()) {
+        AddExpiring(JudgingOptions(options_), *seen_.topics.repartition, kept);
+      }
+      kept.push_back({"repartition", &*seen_.topics.repartition});
+    }
+    AddExpiring(RoutingOptions(options_, options_.input), seen_.topics.input, kept);
+  }
+
+  // Of what this half has yet to read.
+  void AddExpiring(const DaemonOptions& half, const TopicFacts& input, const std::vector<KeptIn>& kept) {
+    const auto brokers = probes_.MakeBrokers(half, IsolationOf(half));
+    if (!brokers.ok()) return;
+    absl::c_move(FindExpiring(half, input, kept, **brokers, clock_.Wall()), std::back_inserter(findings_));
+  }
+
+  // Creates the topics that are missing and that lethe does not create itself.
+  void CreateMissing() {
+    const auto inputs =
+        Patiently(kCheckPatience, [&] { return DescribeInputs(options_, options_.inputs(), *brokers_); });
+    if (!inputs.ok()) return;  // which is said where topics are described
+    std::vector<std::pair<const char*, std::string>> written = {{"output", options_.output}};
+    if (!options_.divert.empty()) written.emplace_back("divert", options_.divert);
+    for (const CounterOptions& each : options_.counters) {
+      if (each.mode != CounterMode::kTotal) written.emplace_back("counter", each.output);
+    }
+    for (const auto& each : written) {
+      const std::string& name = each.second;
+      const auto count = [&] { return brokers_->CountPartitions(name); };
+      if (!absl::IsNotFound(Patiently(kCheckPatience, count).status())) continue;
+      const TopicFacts topic = TopicLike(*inputs, name);
+      const absl::Status created = brokers_->CreateTopic(topic, /*validate_only=*/false);
+      const std::string where = absl::StrCat(each.first, " topic ", name);
+      if (!created.ok()) {
+        Add(Severity::kError, "create", where, absl::StrCat("cannot be created: ", created.message()),
+            absl::IsPermissionDenied(created) ? absl::StrCat("grant this user Create on topic ", name)
+                                              : "see the reason, and create it yourself");
+        continue;
+      }
+      Add(Severity::kOk, "create", where,
+          absl::StrCat("was created like the input, with ", SettingsOf(topic)));
+      // The brokers hear of it one after the other.
+      Patiently(kCheckPatience, [&]() -> absl::StatusOr<int32_t> {
+        auto there = count();
+        return absl::IsNotFound(there.status()) ? absl::UnavailableError(there.status().message()) : there;
+      }).IgnoreError();
+    }
   }
 
   // Routers have a group of their own, and deduplicators read their topic.
@@ -425,6 +491,7 @@ class Checker {
 
   Probes& probes_;
   const Clock& clock_;
+  const bool creates_;
   DaemonOptions options_;  // of the topic at hand
   std::vector<Finding> shared_;
   std::vector<Finding> findings_;
@@ -435,13 +502,14 @@ class Checker {
 
 }  // namespace
 
-std::vector<Finding> Check(const DaemonOptions& options, Probes& probes, const Clock& clock) {
-  return Checker(options, probes, clock).CheckOne();
+std::vector<Finding> Check(const DaemonOptions& options, Probes& probes, const Clock& clock,
+                           Missing missing) {
+  return Checker(options, probes, clock, missing).CheckOne();
 }
 
 std::vector<Finding> Check(const DaemonOptions& process, const TopicList& list, Probes& probes,
-                           const Clock& clock, const ShowTopics& show) {
-  return Checker(process, probes, clock).CheckList(list, show);
+                           const Clock& clock, const ShowTopics& show, Missing missing) {
+  return Checker(process, probes, clock, missing).CheckList(list, show);
 }
 
 }  // namespace lethe

@@ -99,7 +99,7 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, Brokers& brokers
   if (!is_judged) {
     DaemonOptions judging = options.scope == Scope::kTopic ? JudgingOptions(options) : FromItsStart(options);
     if (absl::Status made = EnsureTotalsTopics(judging, brokers); !made.ok()) return made;
-    auto topics = InspectTopics(judging, brokers);
+    auto topics = InspectTopics(judging, brokers, clock_.Wall());
     if (!topics.ok()) return topics.status();
     WarnOfWritten(options, brokers, *topics);
     if (absl::Status added = add_(judging, *std::move(topics), is_logged); !added.ok()) return added;
@@ -124,7 +124,7 @@ absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
   if (absl::Status made = EnsureRepartitionTopic(options, *routers_); !made.ok()) return made;
   for (const std::string& input : Unrouted(options)) {
     DaemonOptions routing = FromItsStart(RoutingOptions(options, input));
-    auto topics = InspectTopics(routing, *routers_);
+    auto topics = InspectTopics(routing, *routers_, clock_.Wall());
     if (absl::IsNotFound(topics.status())) {
       missing.emplace(input, std::string(topics.status().message()));
     } else if (!topics.ok()) {

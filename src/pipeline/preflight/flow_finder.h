@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/options/topic_list.h"
 #include "src/pipeline/options/topics.h"
@@ -31,8 +32,12 @@ class FlowFinder {
   // `add` adds a flow with these topics, and logs it if asked to.
   using Add = std::function<absl::Status(const DaemonOptions& options, Topics topics, bool is_logged)>;
   // `make_routers` makes the client that asks for the routers' group.
-  FlowFinder(TopicList list, const Flows& flows, MakeBrokers make_routers, Add add)
-      : list_(std::move(list)), flows_(flows), make_routers_(std::move(make_routers)), add_(std::move(add)) {}
+  FlowFinder(TopicList list, const Flows& flows, MakeBrokers make_routers, Add add, const Clock& clock)
+      : list_(std::move(list)),
+        flows_(flows),
+        make_routers_(std::move(make_routers)),
+        add_(std::move(add)),
+        clock_(clock) {}
 
   // Asks once, for a few milliseconds a topic that has no flow yet, by a client of the group that judges.
   // Unavailable: no broker answers, or this user sees no topic.
@@ -59,6 +64,7 @@ class FlowFinder {
   const Flows& flows_;
   const MakeBrokers make_routers_;
   const Add add_;
+  const Clock& clock_;
   std::unique_ptr<Brokers> routers_;               // made when it is first needed
   std::map<std::string, std::string> said_;        // the problems that were logged
   std::set<std::string> routed_;                   // inputs

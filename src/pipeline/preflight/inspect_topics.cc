@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <numeric>
 #include <set>
@@ -17,6 +18,7 @@
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/describe_topics.h"
 #include "src/pipeline/preflight/group_rules.h"
+#include "src/pipeline/preflight/retention_rules.h"
 #include "src/pipeline/preflight/topic_rules.h"
 
 namespace lethe {
@@ -47,6 +49,23 @@ absl::Status AddEndOffsets(Brokers& brokers, const std::string& input, Topics& t
     topics.end_offsets.push_back(end->second);
   }
   return absl::OkStatus();
+}
+
+// By what the group of this half has committed.
+std::vector<Finding> FindExpiringIn(const AllTopics& described, const DaemonOptions& options,
+                                    Brokers& brokers, absl::Time now) {
+  std::vector<KeptIn> kept = {{options.half.routing ? "repartition" : "output", &described.output}};
+  if (described.divert) kept.push_back({"divert", &*described.divert});
+  // Routed records come there soon.
+  std::list<TopicFacts> next;
+  const char* role = "output";
+  for (const std::string& name :
+       options.half.routing ? options.half.routing->to : std::vector<std::string>()) {
+    auto topic = name.empty() ? absl::NotFoundError("none") : brokers.DescribeTopic(name);
+    if (topic.ok()) kept.push_back({role, &next.emplace_back(*std::move(topic))});
+    role = "divert";
+  }
+  return FindExpiring(options, described.input, kept, brokers, now);
 }
 
 std::string JudgedTopic(const DaemonOptions& options) {
@@ -80,7 +99,7 @@ absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const S
   }
 }
 
-absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brokers) {
+absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brokers, absl::Time now) {
   const auto described = DescribeTopics(options, brokers);
   if (!described.ok()) return described.status();
   Topics topics = TopicsOf(*described);
@@ -95,6 +114,9 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brok
   });
   if (!warnings.ok()) return warnings.status();
   topics.warnings = *std::move(warnings);
+  for (const Finding& finding : FindExpiringIn(*described, options, brokers, now)) {
+    topics.warnings.push_back(finding.Text());
+  }
   if (absl::Status ends = AddEndOffsets(brokers, options.input, topics); !ends.ok()) return ends;
   return topics;
 }

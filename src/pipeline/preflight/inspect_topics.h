@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
@@ -28,7 +29,7 @@ absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const S
 
 // Of the input and of what is written. NotFound: a topic is missing. FailedPrecondition: the topics do not
 // fit. PermissionDenied: the brokers refuse this user the description of a topic. Unavailable: ask again.
-absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brokers);
+absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brokers, absl::Time now);
 
 // WrittenBefore(), by what the group has committed of the topic that it judges. nullopt: it goes on, or the
 // brokers do not tell. `options` are of both stages.

@@ -98,10 +98,13 @@ Finding CreationFinding(const DaemonOptions& options, const TopicFacts& input, c
             ""};
   }
   return {Severity::kError, "create", where, absl::StrCat("cannot be made: ", may.message()),
-          absl::StrCat("grant this user Create on topic ", topic,
-                       ", or make it: kafka-topics.sh --create --topic ", topic, " --partitions ",
-                       input.partitions, " --replication-factor ", std::max(input.replicas, 1), " --config ",
-                       absl::StrJoin(RepartitionConfig(input), " --config ", absl::PairFormatter("=")))};
+          absl::StrCat(
+              "grant this user Create on topic ", topic, ", or make it: ",
+              absl::StrJoin(CreateCommand(options.process.brokers, {.name = topic,
+                                                                    .partitions = input.partitions,
+                                                                    .config = RepartitionConfig(input),
+                                                                    .replicas = std::max(input.replicas, 1)}),
+                            " "))};
 }
 
 }  // namespace lethe

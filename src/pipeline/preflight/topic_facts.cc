@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "src/text/suggestion.h"
 
 namespace lethe {
@@ -22,6 +23,14 @@ void TopicFacts::Join(const TopicFacts& other) {
   if (other.max_message_bytes() > max_message_bytes()) {
     config["max.message.bytes"] = absl::StrCat(other.max_message_bytes());
   }
+  // A negative one is the longest.
+  for (const char* property : {"retention.ms", "retention.bytes"}) {
+    if (!config.contains(property) || !other.config.contains(property) || Number(property, -1) < 0) continue;
+    const int64_t theirs = other.Number(property, -1);
+    if (theirs < 0 || theirs > Number(property, -1)) config[property] = absl::StrCat(theirs);
+  }
+  constexpr char kMinInSync[] = "min.insync.replicas";
+  if (other.Number(kMinInSync, 1) > Number(kMinInSync, 1)) config[kMinInSync] = other.Value(kMinInSync);
 }
 
 std::string TopicFacts::Value(const std::string& property) const {
@@ -66,16 +75,39 @@ absl::Status WithGrant(absl::string_view role, const std::string& topic, const a
       absl::StrCat(status.message(), ": grant this user ", what, " on topic ", topic));
 }
 
+TopicFacts TopicLike(const TopicFacts& input, const std::string& name) {
+  TopicFacts topic = {.name = name, .partitions = std::max(input.partitions, 1), .replicas = input.replicas};
+  for (const char* property : {"retention.ms", "retention.bytes", "min.insync.replicas"}) {
+    if (const auto found = input.config.find(property); found != input.config.end())
+      topic.config.insert(*found);
+  }
+  if (input.max_message_bytes() > kDefaultMaxMessageBytes) {
+    topic.config["max.message.bytes"] = absl::StrCat(input.max_message_bytes());
+  }
+  return topic;
+}
+
+std::vector<std::string> CreateCommand(const std::string& brokers, const TopicFacts& topic) {
+  std::vector<std::string> parts = {"kafka-topics.sh", absl::StrCat("--bootstrap-server ", brokers),
+                                    "--create", absl::StrCat("--topic ", topic.name),
+                                    absl::StrCat("--partitions ", topic.partitions)};
+  if (topic.replicas > 0) parts.push_back(absl::StrCat("--replication-factor ", topic.replicas));
+  for (const auto& [property, value] : topic.config) {
+    parts.push_back(absl::StrCat("--config ", property, "=", value));
+  }
+  return parts;
+}
+
 absl::Status MissingTopic(const DaemonOptions& options, absl::string_view role, const std::string& name,
-                          int32_t partitions, const std::vector<std::string>& others) {
+                          const TopicFacts& like, const std::vector<std::string>& others) {
   std::vector<std::string> possible = others;
   std::erase(possible, options.output);
   const std::optional<std::string> nearest = Nearest(name, possible);
-  return absl::NotFoundError(
-      absl::StrCat(role, " topic ", name, " does not exist",
-                   nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
-                   "create it, for example with kafka-topics.sh --bootstrap-server ", options.process.brokers,
-                   " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
+  return absl::NotFoundError(absl::StrCat(
+      role, " topic ", name, " does not exist",
+      nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
+      role == "input" ? "create it, for example with " : "create it with lethe check --create, or with ",
+      absl::StrJoin(CreateCommand(options.process.brokers, TopicLike(like, name)), " ")));
 }
 
 }  // namespace lethe

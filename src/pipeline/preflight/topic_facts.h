@@ -72,10 +72,17 @@ struct AllTopics {
 // Adds the missing permission on the topic, by its role, to a denial; other statuses stay.
 absl::Status WithGrant(absl::string_view role, const std::string& topic, const absl::Status& status);
 
-// That the topic does not exist, and how to create it with so many partitions. `others`: topics whose name
-// may be meant.
+// A new topic for records of `input`: it has its partitions and replicas, keeps records as long, acknowledges
+// them as safely, and takes those as large.
+TopicFacts TopicLike(const TopicFacts& input, const std::string& name);
+
+// The parts of the command of Kafka that creates the topic, for a line each where they are too long for one.
+std::vector<std::string> CreateCommand(const std::string& brokers, const TopicFacts& topic);
+
+// That the topic does not exist, and how to create it like the other one. `others`: topics whose name may be
+// meant.
 absl::Status MissingTopic(const DaemonOptions& options, absl::string_view role, const std::string& name,
-                          int32_t partitions, const std::vector<std::string>& others);
+                          const TopicFacts& like, const std::vector<std::string>& others);
 
 }  // namespace lethe
 

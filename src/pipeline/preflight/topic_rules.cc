@@ -178,10 +178,22 @@ class Rules {
   void IsReplicatedAs(const TopicFacts& input) {
     if (topic_.replicas == 0 || input.replicas == 0) return;
     Check(topic_.replicas >= input.replicas, "replicas",
-          absl::StrCat("has ", topic_.replicas, " replicas, the input has ", input.replicas),
-          Severity::kWarning,
-          "routed records that are not judged yet survive fewer broker failures than the input",
+          absl::StrCat("has ", Several(topic_.replicas, "replica"), ", the input has ", input.replicas),
+          Severity::kWarning, "its records survive fewer broker failures than those of the input",
           "add replicas with kafka-reassign-partitions.sh");
+  }
+
+  // Raised above the replicas, it would end all writes.
+  void IsAcknowledgedAs(const TopicFacts& input) {
+    constexpr char kMinInSync[] = "min.insync.replicas";
+    const int64_t own = topic_.Number(kMinInSync, 1);
+    const int64_t wanted = input.Number(kMinInSync, 1);
+    const std::string set = absl::StrCat(kMinInSync, "=", wanted);
+    Check(own >= wanted, kMinInSync, absl::StrCat("has ", kMinInSync, "=", own, ", the input has ", wanted),
+          Severity::kWarning,
+          "fewer brokers need to have a record before it counts as written, and it may be lost with them",
+          topic_.replicas >= wanted || topic_.replicas == 0 ? Alter(set)
+                                                            : absl::StrCat("add replicas, then set ", set));
   }
 
   void TakesRecordsOf(const TopicFacts& input) {
@@ -245,10 +257,12 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     return !options.merged.empty() && topic.partitions >= origin.partitions;
   };
   if (!options.half.routing && !has_places(topics.output)) output_rules.HasPartitionsFor(origin.partitions);
+  output_rules.IsReplicatedAs(origin);
   if (output_rules.IsDescribed()) {
     output_rules.KeepsEvents();
     output_rules.KeepsTimes();
     if (!origin.config.empty()) output_rules.TakesRecordsOf(origin);
+    if (!origin.config.empty()) output_rules.IsAcknowledgedAs(origin);
   }
   if (topics.repartition) {
     Rules repartition_rules("repartition", *topics.repartition, findings);
@@ -260,6 +274,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
       repartition_rules.KeepsTimes();
       if (!input.config.empty()) {
         repartition_rules.TakesRecordsOf(input);
+        repartition_rules.IsAcknowledgedAs(input);
         repartition_rules.TakesTimesOf(input);
       }
     }
@@ -277,7 +292,9 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
       continue;
     }
     if (keeps_totals) counter_rules.HasPartitionsFor(input.partitions);
+    counter_rules.IsReplicatedAs(origin);
     if (!counter_rules.IsDescribed()) continue;
+    if (!origin.config.empty()) counter_rules.IsAcknowledgedAs(origin);
     if (keeps_totals) {
       counter_rules.KeepsTotals();
     } else {
@@ -288,7 +305,9 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   if (topics.divert) {
     Rules divert_rules("divert", *topics.divert, findings);
     if (!has_places(*topics.divert)) divert_rules.HasPartitionsFor(origin.partitions);
+    divert_rules.IsReplicatedAs(origin);
     if (divert_rules.IsDescribed()) {
+      if (!origin.config.empty()) divert_rules.IsAcknowledgedAs(origin);
       divert_rules.IsNotCompacted(
           "diverted records are events, and compaction would keep only the last one of each key");
     }
