@@ -60,7 +60,11 @@ class LostLeaderTest : public testing::TestWithParam<Fault> {
   static std::pair<std::string, KafkaBroker*> TopicWithLeader(KafkaClient& client, size_t size) {
     static int count = 0;
     const std::string topic = absl::StrCat("lost-leader-", ++count);
-    EXPECT_TRUE(client.CreateTopic(topic, 1, {{"cleanup.policy", "compact"}}).ok());
+    // A broker that was lost takes a while until it counts again.
+    EXPECT_TRUE(
+        WaitUntil([&] { return client.BrokerCount(absl::Seconds(10)).value_or(0) == 3; }, absl::Minutes(1)));
+    const absl::Status created = client.CreateTopic(topic, 1, {{"cleanup.policy", "compact"}});
+    EXPECT_TRUE(created.ok()) << created;
     std::vector<Record> records(size);
     for (Record& record : records) record.key = record.value = "x";
     EXPECT_TRUE(client.Produce(topic, records).ok());
