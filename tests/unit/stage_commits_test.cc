@@ -186,7 +186,9 @@ INSTANTIATE_TEST_SUITE_P(
                                              [](const FilterOptions& options) {
                                                return NewFilter(Reference::kPublished, options);
                                              },
-                                             2 * kHorizonMs, 2}),
+                                             // A generation may span a transaction, two and a half
+                                             // horizons of a log.
+                                             3 * kHorizonMs, 2}),
                      testing::Bool()),
     [](const auto& tested) {
       return absl::StrCat(std::get<0>(tested.param).name, std::get<1>(tested.param) ? "Renewing" : "");
