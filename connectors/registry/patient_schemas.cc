@@ -25,7 +25,23 @@ std::unique_ptr<PatientSchemas> PatientSchemas::Open(const RegistryOptions& opti
       std::make_unique<SchemaRegistry>(std::move(patient), /*logs=*/false), kPatience, std::move(say));
 }
 
-SchemaLookup PatientSchemas::Find(const SchemaKey& key) {
+SchemaLookup PatientSchemas::Find(const SchemaNeed& need) {
+  if (const auto known = plans_.find(need); known != plans_.end()) {
+    return {SchemaLookup::State::kKnown, known->second, ""};
+  }
+  SchemaLookup lookup = FindWhole(need.key);
+  const Schema* const schema = SchemaOf(lookup);
+  if (schema == nullptr) return lookup;
+  lookup.plan = need.use->Compile(need.key, *schema);
+  if ((plan_bytes_ += lookup.plan->bytes()) > SchemaRegistry::kMostBytes) {
+    plan_bytes_ = lookup.plan->bytes();
+    plans_.clear();
+  }
+  plans_[need] = lookup.plan;
+  return lookup;
+}
+
+SchemaLookup PatientSchemas::FindWhole(const SchemaKey& key) {
   SchemaLookup lookup = source_->Find(key);
   absl::Duration waited;
   for (const absl::Time begin = absl::Now(); lookup.state == SchemaLookup::State::kWaiting;

@@ -2,7 +2,9 @@
 #ifndef LETHE_CONNECTORS_REGISTRY_PATIENT_SCHEMAS_H_
 #define LETHE_CONNECTORS_REGISTRY_PATIENT_SCHEMAS_H_
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,17 +28,22 @@ class PatientSchemas final : public SchemaSource {
   // Of this registry; null if it has no URL. `say` is told, once, when it takes longer than a second.
   static std::unique_ptr<PatientSchemas> Open(const RegistryOptions& options, Say say);
 
-  SchemaLookup Find(const SchemaKey& key) override;
+  SchemaLookup Find(const SchemaNeed& need) override;
   SchemaFigures figures() const override { return source_->figures(); }
 
   // Unavailable: a schema did not come in time.
   const absl::Status& status() const { return status_; }
 
  private:
+  SchemaLookup FindWhole(const SchemaKey& key);
+
   const std::unique_ptr<SchemaSource> source_;
   const absl::Duration patience_;
   Say say_;
   absl::Status status_;
+  // Many uses may look for the same schema, one after the other.
+  std::map<SchemaNeed, std::shared_ptr<const SchemaPlan>> plans_;
+  size_t plan_bytes_ = 0;
 };
 
 }  // namespace lethe::registry

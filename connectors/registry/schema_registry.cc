@@ -18,7 +18,10 @@ namespace {
 constexpr size_t kMostEntries = 100'000;  // waiting or unknown; a partition waits for one or two at a time
 constexpr size_t kMostUnknown = 10'000;
 constexpr size_t kMostExpected = 10'000;
-constexpr size_t kMostReferenceBytes = size_t{8} << 20;
+constexpr size_t kMostReferenceBytes = size_t{1} << 20;
+constexpr size_t kEntryBytes = 1024;  // of what is known beside a plan, about
+// So long a plan stays for the partition that waited for it.
+constexpr absl::Duration kAwaitedFor = absl::Seconds(10);
 constexpr int kMostReferenceDepth = 32;
 // Patience comes back so much slower than it goes: a minute in twenty.
 constexpr int kPatienceComesBack = 20;
@@ -56,6 +59,7 @@ SchemaRegistry::SchemaRegistry(RegistryOptions options, bool logs)
       patience_(2 * options_.patience),
       patience_counted_(SteadyNow()),
       misses_left_(kMostMisses) {
+  figures_.folder_bytes = files_.bytes();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -69,10 +73,12 @@ SchemaRegistry::~SchemaRegistry() {
   thread_.join();
 }
 
-SchemaLookup SchemaRegistry::Find(const SchemaKey& key) {
+SchemaLookup SchemaRegistry::Find(const SchemaNeed& need) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = entries_.find(key);
+  const auto found = entries_.find(need);
   if (found != entries_.end() && found->second.lookup.state == SchemaLookup::State::kKnown) {
+    Take(found->second);
+    found->second.lookup.plan->Touch();
     return found->second.lookup;
   }
   const absl::Time now = SteadyNow();
@@ -81,67 +87,74 @@ SchemaLookup SchemaRegistry::Find(const SchemaKey& key) {
     entries_.erase(found);
     entry = nullptr;
   }
-  if (entry == nullptr) entry = Add(key, now);
+  if (entry == nullptr) entry = Add(need, now);
   if (entry == nullptr) {
     return {SchemaLookup::State::kWaiting, nullptr,
-            absl::StrCat(SchemaName(key), ": too many other schemas are asked for")};
+            absl::StrCat(SchemaName(need.key), ": too many other schemas are asked for")};
   }
-  if (!entry->is_wanted) Want(key, *entry, now);
+  if (!entry->is_wanted) Want(need, *entry, now);
   return entry->lookup;
 }
 
-void SchemaRegistry::Expect(const SchemaKey& key) {
+SchemaLookup SchemaRegistry::Peek(const SchemaNeed& need) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = entries_.find(need);
+  // What was forgotten is asked for when a record needs it.
+  return found == entries_.end() ? SchemaLookup() : found->second.lookup;
+}
+
+void SchemaRegistry::Expect(const SchemaNeed& need) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (expected_.size() >= kMostExpected) return;
   const absl::Time now = SteadyNow();
-  if (const auto known = entries_.find(key); known != entries_.end()) {
+  if (const auto known = entries_.find(need); known != entries_.end()) {
     Entry& entry = known->second;
     // A refusal that would be too old when it is needed.
     const bool is_old = entry.is_refused && now - entry.refused >= options_.remembers_unknown / 2;
     if (entry.is_wanted || entry.is_queued || !is_old) return;
     entry.is_refused = false;
-    Schedule(key, entry, now);
+    Schedule(need, entry, now);
     return changed_.notify_all();
   }
-  Entry* const entry = Add(key, now);
+  Entry* const entry = Add(need, now);
   if (entry == nullptr) return;
   CountPatience(now);
   // After others were missing, this one may be, too: the first request waits until a follower has it.
   const bool is_doubtful = patience_ < 2 * options_.patience;
-  Schedule(key, *entry, is_doubtful ? now + options_.expected_after : now);
+  Schedule(need, *entry, is_doubtful ? now + options_.expected_after : now);
   changed_.notify_all();
 }
 
-SchemaRegistry::Entry* SchemaRegistry::Add(const SchemaKey& key, absl::Time now) {
+SchemaRegistry::Entry* SchemaRegistry::Add(const SchemaNeed& need, absl::Time now) {
   if (entries_.size() - static_cast<size_t>(figures_.known) >= kMostEntries) return nullptr;
-  Entry& entry = entries_[key];
+  Entry& entry = entries_[need];
   entry.lookup.state = SchemaLookup::State::kWaiting;
   entry.seen = now;
   entry.pause = options_.first_pause;
   return &entry;
 }
 
-void SchemaRegistry::Schedule(const SchemaKey& key, Entry& entry, absl::Time due) {
-  Unschedule(key, entry);
+void SchemaRegistry::Schedule(const SchemaNeed& need, Entry& entry, absl::Time due) {
+  Unschedule(need, entry);
   entry.due = due;
   entry.is_queued = true;
-  (entry.is_wanted ? wanted_ : expected_).emplace(due, key);
+  (entry.is_wanted ? wanted_ : expected_).emplace(due, need);
 }
 
-void SchemaRegistry::Unschedule(const SchemaKey& key, Entry& entry) {
+void SchemaRegistry::Unschedule(const SchemaNeed& need, Entry& entry) {
   if (!std::exchange(entry.is_queued, false)) return;
-  (entry.is_wanted ? wanted_ : expected_).erase({entry.due, key});
+  (entry.is_wanted ? wanted_ : expected_).erase({entry.due, need});
 }
 
-void SchemaRegistry::Want(const SchemaKey& key, Entry& entry, absl::Time now) {
-  Unschedule(key, entry);
+void SchemaRegistry::Want(const SchemaNeed& need, Entry& entry, absl::Time now) {
+  Unschedule(need, entry);
   entry.is_wanted = true;
   ++figures_.waiting;
   CountPatience(now);
   const bool is_clear = entry.is_refused && entry.refused - entry.seen >= options_.expected_after &&
                         now - entry.refused < options_.remembers_unknown;
-  if (is_clear && PatienceForOne() == absl::ZeroDuration()) return DecideUnknown(key, entry, now);
-  Schedule(key, entry, now);
+  if (is_clear && PatienceForOne() == absl::ZeroDuration()) return DecideUnknown(need, entry, now);
+  Schedule(need, entry, now);
   changed_.notify_all();
 }
 
@@ -163,7 +176,12 @@ void SchemaRegistry::Run() {
     const absl::Time now = SteadyNow();
     CountPatience(now);
     absl::Time until = absl::InfiniteFuture();
-    const std::optional<SchemaKey> next = TakeNext(now, until);
+    std::optional<SchemaNeed> next;
+    if (const auto takers = WaitsForTakers(now)) {
+      until = *takers;
+    } else {
+      next = TakeNext(now, until);
+    }
     if (!next) {
       if (until == absl::InfiniteFuture()) {
         changed_.wait(lock);
@@ -172,28 +190,81 @@ void SchemaRegistry::Run() {
       }
       continue;
     }
-    const SchemaKey& key = *next;
-    const bool reads_file = !std::exchange(entries_[key].is_read, true) && !options_.folder.empty();
+    const SchemaNeed& need = *next;
+    const bool reads_file = !std::exchange(entries_[need].is_read, true) && !options_.folder.empty();
     lock.unlock();
-    absl::StatusOr<Schema> schema = reads_file ? FromFile(key) : Fetch(key);
+    auto plan = MakePlan(need, reads_file);
     lock.lock();
-    const absl::Status asked = schema.status();
-    if (asked.ok()) {
-      ++figures_.known;
-      Decide(key, entries_[key],
-             {SchemaLookup::State::kKnown, std::make_shared<const Schema>(*std::move(schema)), ""});
-    }
-    if (reads_file && !asked.ok()) Schedule(key, entries_[key], SteadyNow());
-    if (!reads_file && !absl::IsCancelled(asked)) Handle(key, asked);
+    figures_.folder_bytes = files_.bytes();
+    const absl::Status asked = plan.status();
+    if (asked.ok()) DecideKnown(need, *std::move(plan));
+    if (reads_file && !asked.ok()) Schedule(need, entries_[need], SteadyNow());
+    if (!reads_file && !absl::IsCancelled(asked)) Handle(need, asked);
   }
 }
 
-std::optional<SchemaKey> SchemaRegistry::TakeNext(absl::Time now, absl::Time& until) {
+void SchemaRegistry::DecideKnown(const SchemaNeed& need, std::shared_ptr<const SchemaPlan> plan) {
+  SchemaPlan::Tick();
+  plan->Touch();
+  Entry& entry = entries_[need];
+  entry.bytes = plan->bytes() + kEntryBytes + need.use->name().size();
+  entry.used = plan->touched();
+  by_use_.emplace(entry.used, need);
+  ++figures_.known;
+  figures_.memory_bytes += static_cast<int64_t>(entry.bytes);
+  if (entry.is_wanted) {
+    entry.is_awaited = true;
+    awaited_bytes_ += entry.bytes;
+    awaited_.emplace_back(SteadyNow(), need);
+  }
+  Decide(need, entry, {SchemaLookup::State::kKnown, std::move(plan), ""});
+  ForgetUnused();
+}
+
+void SchemaRegistry::Take(Entry& entry) {
+  if (!std::exchange(entry.is_awaited, false)) return;
+  awaited_bytes_ -= entry.bytes;
+  changed_.notify_all();
+}
+
+void SchemaRegistry::ForgetUnused() {
+  for (auto at = by_use_.begin(); at != by_use_.end() && figures_.memory_bytes > int64_t{kMostBytes};) {
+    const auto entry = entries_.find(at->second);
+    const int64_t touched = entry->second.lookup.plan->touched();
+    if (touched > at->first) {
+      at = by_use_.erase(at);
+      by_use_.emplace(touched, entry->first);
+      entry->second.used = touched;
+    } else if (entry->second.is_awaited) {
+      ++at;
+    } else {
+      at = by_use_.erase(at);
+      --figures_.known;
+      figures_.memory_bytes -= static_cast<int64_t>(entry->second.bytes);
+      entries_.erase(entry);
+    }
+  }
+}
+
+std::optional<absl::Time> SchemaRegistry::WaitsForTakers(absl::Time now) {
+  while (!awaited_.empty()) {
+    const auto& [since, need] = awaited_.front();
+    const auto entry = entries_.find(need);
+    const bool is_awaited = entry != entries_.end() && entry->second.is_awaited;
+    if (is_awaited && now < since + kAwaitedFor) break;
+    if (is_awaited) Take(entry->second);  // the partition has gone to another instance
+    awaited_.pop_front();
+  }
+  if (awaited_bytes_ < kMostBytes / 2) return std::nullopt;
+  return awaited_.front().first + kAwaitedFor;
+}
+
+std::optional<SchemaNeed> SchemaRegistry::TakeNext(absl::Time now, absl::Time& until) {
   const absl::Time may_miss = misses_left_ >= 1 ? now : now + absl::Seconds((1 - misses_left_) / kMostMisses);
   for (const Queue* queue : {&wanted_, &expected_}) {
     if (queue->empty()) continue;
-    const auto [due, key] = *queue->begin();
-    Entry& entry = entries_[key];
+    const auto [due, need] = *queue->begin();
+    Entry& entry = entries_[need];
     // A file is read whatever the registry does.
     const bool asks = entry.is_read || options_.folder.empty();
     const absl::Time at = asks ? std::max({due, pauses_until_, may_miss}) : due;
@@ -201,25 +272,25 @@ std::optional<SchemaKey> SchemaRegistry::TakeNext(absl::Time now, absl::Time& un
       until = std::min(until, at);
       continue;
     }
-    Unschedule(key, entry);
-    return key;
+    Unschedule(need, entry);
+    return need;
   }
   return std::nullopt;
 }
 
-void SchemaRegistry::Handle(const SchemaKey& key, const absl::Status& asked) {
+void SchemaRegistry::Handle(const SchemaNeed& need, const absl::Status& asked) {
   const absl::Time now = SteadyNow();
   CountPatience(now);
-  const std::string why = absl::StrCat(SchemaName(key), ": ", asked.message());
-  if (absl::IsUnavailable(asked)) return HandleFailure(key, entries_[key], why, now);
-  if (!asked.ok()) HandleUnknown(key, entries_[key], why, absl::IsUnimplemented(asked), now);
+  const std::string why = absl::StrCat(SchemaName(need.key), ": ", asked.message());
+  if (absl::IsUnavailable(asked)) return HandleFailure(need, entries_[need], why, now);
+  if (!asked.ok()) HandleUnknown(need, entries_[need], why, absl::IsUnimplemented(asked), now);
   if (failures_ > 0 && logs_) spdlog::info("the schema registry answers again");
   failures_ = 0;
   pauses_until_ = next_failure_log_ = absl::InfinitePast();
 }
 
-void SchemaRegistry::Decide(const SchemaKey& key, Entry& entry, SchemaLookup lookup) {
-  Unschedule(key, entry);
+void SchemaRegistry::Decide(const SchemaNeed& need, Entry& entry, SchemaLookup lookup) {
+  Unschedule(need, entry);
   if (std::exchange(entry.is_missing, false)) --missing_;
   if (entry.is_wanted) {
     const absl::Time now = SteadyNow();
@@ -246,10 +317,10 @@ absl::Duration SchemaRegistry::PatienceForOne() const {
   return patience_ / 2 > options_.first_pause ? patience_ / 2 : absl::ZeroDuration();
 }
 
-void SchemaRegistry::HandleFailure(const SchemaKey& key, Entry& entry, const std::string& why,
+void SchemaRegistry::HandleFailure(const SchemaNeed& need, Entry& entry, const std::string& why,
                                    absl::Time now) {
   entry.lookup.why = why;
-  Schedule(key, entry, now + entry.pause);
+  Schedule(need, entry, now + entry.pause);
   entry.pause = std::min(2 * entry.pause, options_.longest_pause);
   // Others have their turn meanwhile, but not at a registry that answers nobody.
   constexpr int kMostDoublings = 16;
@@ -261,16 +332,16 @@ void SchemaRegistry::HandleFailure(const SchemaKey& key, Entry& entry, const std
       "schema registry: {}; lethe asks again until it answers, and partitions with such records wait", why);
 }
 
-void SchemaRegistry::HandleUnknown(const SchemaKey& key, Entry& entry, const std::string& why, bool is_final,
-                                   absl::Time now) {
+void SchemaRegistry::HandleUnknown(const SchemaNeed& need, Entry& entry, const std::string& why,
+                                   bool is_final, absl::Time now) {
   misses_left_ -= 1;
   entry.lookup.why = why;
   entry.is_refused = true;
   entry.refused = now;
-  if (is_final) return DecideUnknown(key, entry, now);
+  if (is_final) return DecideUnknown(need, entry, now);
   if (!entry.is_wanted) {
     // Find decides, or asks again.
-    unwanted_.push_back(key);
+    unwanted_.push_back(need);
     while (unwanted_.size() > kMostExpected) {
       const auto oldest = entries_.find(unwanted_.front());
       unwanted_.pop_front();
@@ -287,12 +358,12 @@ void SchemaRegistry::HandleUnknown(const SchemaKey& key, Entry& entry, const std
       ++missing_;
     }
   }
-  if (now >= entry.until || patience_ == absl::ZeroDuration()) return DecideUnknown(key, entry, now);
-  Schedule(key, entry, std::min(now + entry.pause, std::max(entry.until, now + kLeastPause)));
+  if (now >= entry.until || patience_ == absl::ZeroDuration()) return DecideUnknown(need, entry, now);
+  Schedule(need, entry, std::min(now + entry.pause, std::max(entry.until, now + kLeastPause)));
   entry.pause = std::min(2 * entry.pause, options_.longest_pause);
 }
 
-void SchemaRegistry::DecideUnknown(const SchemaKey& key, Entry& entry, absl::Time now) {
+void SchemaRegistry::DecideUnknown(const SchemaNeed& need, Entry& entry, absl::Time now) {
   const std::string why = entry.lookup.why;
   if (now >= next_unknown_log_) {
     next_unknown_log_ = now + kLogEvery;
@@ -303,8 +374,8 @@ void SchemaRegistry::DecideUnknown(const SchemaKey& key, Entry& entry, absl::Tim
                  absl::FormatDuration(options_.remembers_unknown));
   }
   entry.forgotten = now + options_.remembers_unknown;
-  Decide(key, entry, {SchemaLookup::State::kUnknown, nullptr, why});
-  unknown_.push_back(key);
+  Decide(need, entry, {SchemaLookup::State::kUnknown, nullptr, why});
+  unknown_.push_back(need);
   while (unknown_.size() > kMostUnknown) {
     const auto oldest = entries_.find(unknown_.front());
     unknown_.pop_front();
@@ -321,7 +392,34 @@ struct SchemaRegistry::Resolving {
   size_t bytes = 0;
 };
 
-absl::StatusOr<Schema> SchemaRegistry::FromFile(const SchemaKey& key) const {
+int64_t SchemaRegistry::TouchedOf(const SchemaKey& key) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  int64_t touched = 0;
+  // Of all names of uses that of the whole schema is the first.
+  for (auto at = entries_.lower_bound(SchemaNeed(key)); at != entries_.end() && at->first.key == key; ++at) {
+    if (const auto& plan = at->second.lookup.plan) touched = std::max(touched, plan->touched());
+  }
+  return touched;
+}
+
+absl::StatusOr<std::shared_ptr<const SchemaPlan>> SchemaRegistry::MakePlan(const SchemaNeed& need,
+                                                                           bool reads_file) {
+  if (!last_ || last_->key != need.key) {
+    auto schema = reads_file ? FromFile(need.key) : Fetch(need.key);
+    if (!schema.ok()) return schema.status();
+    last_ = Last{need.key, *std::move(schema), reads_file};
+  }
+  auto plan = need.use->Compile(need.key, last_->schema);
+  if (!plan->is_usable() || std::exchange(last_->is_kept, true)) return plan;
+  const auto touched = [this](const SchemaKey& key) { return TouchedOf(key); };
+  if (absl::Status written = files_.Keep(need.key, last_->schema, touched); !written.ok()) {
+    spdlog::warn("{} cannot be kept for the next start: {}", SchemaName(need.key),
+                 std::string(written.message()));
+  }
+  return plan;
+}
+
+absl::StatusOr<Schema> SchemaRegistry::FromFile(const SchemaKey& key) {
   auto kept = files_.Load(key);
   if (!kept.ok() && !absl::IsNotFound(kept.status())) {
     spdlog::warn("{}; lethe asks the schema registry again", std::string(kept.status().message()));
@@ -336,9 +434,6 @@ absl::StatusOr<Schema> SchemaRegistry::Fetch(const SchemaKey& key) {
   if (absl::Status resolved = Resolve(answer->references, resolving, 0); !resolved.ok()) return resolved;
   resolving.schema.type = answer->type;
   resolving.schema.text = std::move(answer->text);
-  if (absl::Status written = files_.Keep(key, resolving.schema); !written.ok()) {
-    spdlog::warn("{} cannot be kept for the next start: {}", SchemaName(key), std::string(written.message()));
-  }
   return std::move(resolving.schema);
 }
 
@@ -362,7 +457,7 @@ absl::Status SchemaRegistry::Resolve(const std::vector<SchemaAnswer::Reference>&
     }
     to.bytes += answer->text.size();
     if (to.bytes > kMostReferenceBytes) {
-      return absl::UnimplementedError("its references are larger than 8 MiB together");
+      return absl::UnimplementedError("its references are larger than 1 MiB together");
     }
     if (absl::Status resolved = Resolve(answer->references, to, depth + 1); !resolved.ok()) return resolved;
     to.schema.references.push_back({each.name, std::move(answer->text)});

@@ -27,10 +27,12 @@
 namespace lethe::registry {
 
 // Asks in one thread, one schema at a time, for as long as there is no answer: first for what is waited for,
-// then for what is expected. A known schema is known for ever. One that the registry does not have is asked
-// for again while there is patience (RegistryOptions::patience), which all of these share; then it is unknown
-// for a minute. So forged ids stop a partition for twice the patience and a twentieth of the time at most,
-// and beside that each for one request, of which there are at most 100 a second. Thread-safe.
+// then for what is expected. The thread compiles a schema as well, for each use of its own, and forgets the
+// text. Plans that were not used for the longest time are forgotten when all together have too many bytes,
+// but not those that a waiting partition has not taken yet. One that the registry does not have is asked for
+// again while there is patience (RegistryOptions::patience), which all of these share; then it is unknown for
+// a minute. So forged ids stop a partition for twice the patience and a twentieth of the time at most, and
+// beside that each for one request, of which there are at most 100 a second. Thread-safe.
 class SchemaRegistry final : public SchemaSource {
  public:
   // What it logs is for a daemon; others are told by its lookups alone.
@@ -39,8 +41,12 @@ class SchemaRegistry final : public SchemaSource {
   SchemaRegistry(const SchemaRegistry&) = delete;
   SchemaRegistry& operator=(const SchemaRegistry&) = delete;
 
-  SchemaLookup Find(const SchemaKey& key) override;
-  void Expect(const SchemaKey& key) override;
+  // Of the plans that it knows.
+  static constexpr size_t kMostBytes = size_t{16} << 20;
+
+  SchemaLookup Find(const SchemaNeed& need) override;
+  SchemaLookup Peek(const SchemaNeed& need) override;
+  void Expect(const SchemaNeed& need) override;
   int64_t answers() const override { return answers_; }
   SchemaFigures figures() const override;
 
@@ -48,6 +54,9 @@ class SchemaRegistry final : public SchemaSource {
   struct Entry {
     SchemaLookup lookup;
     bool is_wanted = false;   // by Find; else it is only expected
+    bool is_awaited = false;  // kKnown, and those who waited for it have not taken it yet
+    size_t bytes = 0;         // kKnown
+    int64_t used = 0;         // kKnown: it is in by_use_ with this
     bool is_read = false;     // from its file, if there is one
     bool is_queued = false;   // it is in queues_, with `due`
     absl::Time due;           // when to ask for it
@@ -59,32 +68,41 @@ class SchemaRegistry final : public SchemaSource {
     absl::Time until;
     absl::Time forgotten;  // kUnknown
   };
-  using Entries = std::map<SchemaKey, Entry>;
-  using Queue = std::set<std::pair<absl::Time, SchemaKey>>;
+  using Entries = std::map<SchemaNeed, Entry>;
+  using Queue = std::set<std::pair<absl::Time, SchemaNeed>>;
 
   void Run();
   // Takes the waiting schema whose turn it is out of its queue; nullopt: none is due before `until`.
-  std::optional<SchemaKey> TakeNext(absl::Time now, absl::Time& until);
-  Entry* Add(const SchemaKey& key, absl::Time now);
-  void Schedule(const SchemaKey& key, Entry& entry, absl::Time due);
-  void Unschedule(const SchemaKey& key, Entry& entry);
-  void Want(const SchemaKey& key, Entry& entry, absl::Time now);
-  void Handle(const SchemaKey& key, const absl::Status& asked);
-  void Decide(const SchemaKey& key, Entry& entry, SchemaLookup lookup);
-  void DecideUnknown(const SchemaKey& key, Entry& entry, absl::Time now);
+  std::optional<SchemaNeed> TakeNext(absl::Time now, absl::Time& until);
+  Entry* Add(const SchemaNeed& need, absl::Time now);
+  void Schedule(const SchemaNeed& need, Entry& entry, absl::Time due);
+  void Unschedule(const SchemaNeed& need, Entry& entry);
+  void Want(const SchemaNeed& need, Entry& entry, absl::Time now);
+  void Handle(const SchemaNeed& need, const absl::Status& asked);
+  void DecideKnown(const SchemaNeed& need, std::shared_ptr<const SchemaPlan> plan);
+  void Take(Entry& entry);
+  void ForgetUnused();
+  // Whether so many plans are not taken yet that the thread makes no more; nullopt: it may.
+  std::optional<absl::Time> WaitsForTakers(absl::Time now);
+  void Decide(const SchemaNeed& need, Entry& entry, SchemaLookup lookup);
+  void DecideUnknown(const SchemaNeed& need, Entry& entry, absl::Time now);
   // Takes or gives back what has passed since the last call.
   void CountPatience(absl::Time now);
   // How long to ask for a schema that turns out to be missing now; zero if little patience is left.
   absl::Duration PatienceForOne() const;
-  void HandleFailure(const SchemaKey& key, Entry& entry, const std::string& why, absl::Time now);
-  void HandleUnknown(const SchemaKey& key, Entry& entry, const std::string& why, bool is_final,
+  void HandleFailure(const SchemaNeed& need, Entry& entry, const std::string& why, absl::Time now);
+  void HandleUnknown(const SchemaNeed& need, Entry& entry, const std::string& why, bool is_final,
                      absl::Time now);
 
   // These run without the lock.
-  absl::StatusOr<Schema> FromFile(const SchemaKey& key) const;
+  // Errors as of Fetch, and of a file.
+  absl::StatusOr<std::shared_ptr<const SchemaPlan>> MakePlan(const SchemaNeed& need, bool reads_file);
+  absl::StatusOr<Schema> FromFile(const SchemaKey& key);
   // NotFound: the registry has none. Unimplemented: lethe refuses it. Unavailable: no
   // registry has answered. Cancelled: the end.
   absl::StatusOr<Schema> Fetch(const SchemaKey& key);
+  // When a plan of the schema was used last; 0: there is none.
+  int64_t TouchedOf(const SchemaKey& key) const;
   absl::StatusOr<SchemaAnswer> Ask(const std::string& path);
   absl::StatusOr<SchemaAnswer> AskOne(const std::string& url);
   struct Resolving;
@@ -93,19 +111,30 @@ class SchemaRegistry final : public SchemaSource {
 
   const RegistryOptions options_;
   const bool logs_;
-  const SchemaFiles files_;
+  // These are the thread's.
+  SchemaFiles files_;
   HttpGet http_;
-  size_t url_ = 0;  // the one that answered last; of the thread
+  size_t url_ = 0;  // the one that answered last
+  // The last schema: a message or a place of it may be needed next.
+  struct Last {
+    SchemaKey key;
+    Schema schema;
+    bool is_kept = false;  // in its file
+  };
+  std::optional<Last> last_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stops_ = false;
   Entries entries_;
-  Queue wanted_;    // by the time at which they are due
-  Queue expected_;  // the same
+  Queue wanted_;                                           // by the time at which they are due
+  Queue expected_;                                         // the same
+  std::set<std::pair<int64_t, SchemaNeed>> by_use_;        // known ones, by when they were used last
+  std::deque<std::pair<absl::Time, SchemaNeed>> awaited_;  // since when they are known; some were taken since
+  size_t awaited_bytes_ = 0;
   // In the order in which they are forgotten: unknown ones, and refused ones that nobody wanted.
-  std::deque<SchemaKey> unknown_;
-  std::deque<SchemaKey> unwanted_;
+  std::deque<SchemaNeed> unknown_;
+  std::deque<SchemaNeed> unwanted_;
   SchemaFigures figures_;
   int64_t most_waiting_ = 0;  // of late
   absl::Time most_waiting_at_ = absl::InfinitePast();

@@ -24,7 +24,7 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
   const absl::Time now = clock_.Wall();
   int64_t oldest_ms = INT64_MAX;
   const absl::Time latest = now + flow.flow.options.max_future;
-  std::optional<SchemaKey> waits_for;
+  std::optional<SchemaNeed> waits_for;
   for (const InputRecord& input : run) {
     const RecordFields& fields = flow.reader.Read(input.view());
     if (fields.waits_for) {

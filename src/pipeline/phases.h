@@ -42,7 +42,7 @@ class Phases {
   RecordRun Restore(Task& task, RecordRun run);
   // What the first record that was not replayed waits for, and how many were before it.
   struct Awaited {
-    SchemaKey schema;
+    SchemaNeed schema;
     size_t before = 0;
   };
   std::optional<Awaited> Replay(Task& task, RecordRun run);

@@ -249,6 +249,7 @@ absl::StatusOr<AvroProgram> AvroCompiler::Compile(const Schema& schema,
   const uint32_t root_reading = Read(*root, 0);
   if (parts_ > kMostParts) return absl::ResourceExhaustedError("has the asked-for fields in too many places");
   Lower(*root, root_reading);
+  if (program_.bytes() > kMostPlanBytes) return absl::ResourceExhaustedError("has too many fields");
   return std::move(program_);
 }
 
@@ -589,6 +590,15 @@ void AvroCompiler::LowerType(uint32_t from, uint32_t to) {
   LowerParts(parts, types_[from].kind == Kind::kRecord, &first, &count);
   program_.types_[to].first = first;
   program_.types_[to].count = count;
+}
+
+size_t AvroProgram::bytes() const {
+  size_t bytes = sizeof(*this) + types_.capacity() * sizeof(AvroType) +
+                 readings_.capacity() * sizeof(AvroReading) + parts_.capacity() * sizeof(AvroPart) +
+                 items_.capacity() * sizeof(AvroItem) + symbols_.capacity() +
+                 symbol_ends_.capacity() * sizeof(uint32_t);
+  for (const AvroItem& item : items_) bytes += item.key.capacity();
+  return bytes;
 }
 
 absl::string_view AvroProgram::Symbol(const AvroType& type, size_t index) const {

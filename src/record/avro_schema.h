@@ -88,7 +88,7 @@ class AvroProgram {
   // `pointers`: JSON pointers (RFC 6901), at most 64, well-formed and not empty. A step is the name of a
   // record's field or one of its aliases, the index in an array, or the key in a map; unions have no step.
   // InvalidArgument: it is no Avro schema; ResourceExhausted: it is larger than 1 MiB with its references,
-  // nested deeper than 64, or has too many parts. Both fit behind "schema id 7 ".
+  // nested deeper than 64, or its program takes more than kMostPlanBytes. Both fit behind "schema id 7 ".
   static absl::StatusOr<AvroProgram> Compile(const Schema& schema, const std::vector<std::string>& pointers);
 
   const AvroPart& root() const { return root_; }
@@ -107,6 +107,7 @@ class AvroProgram {
   absl::string_view Symbol(const AvroType& type, size_t index) const;
   // Whether a value of this schema can have the i-th place.
   bool has(size_t i) const { return (found_ >> i & 1) != 0; }
+  size_t bytes() const;
   // The steps that places may take, whatever the size of the value is.
   uint64_t place_steps() const { return place_steps_; }
 

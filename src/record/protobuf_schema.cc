@@ -8,6 +8,7 @@
 #include <google/protobuf/wrappers.pb.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -159,7 +160,10 @@ bool IsProto3(const pb::FieldDescriptor& field) {
   return field.file()->syntax() == pb::FileDescriptor::SYNTAX_PROTO3;
 }
 
-ProtobufStep StepOf(const pb::FieldDescriptor& field) {
+// By the type, and whether the field that has it is of proto3.
+using Enums = std::map<std::pair<const pb::EnumDescriptor*, bool>, std::shared_ptr<const ProtobufEnum>>;
+
+ProtobufStep StepOf(const pb::FieldDescriptor& field, Enums& enums) {
   ProtobufStep step(static_cast<uint32_t>(field.number()));
   step.type = TypeOf(field);
   step.is_repeated = field.is_repeated();
@@ -176,13 +180,16 @@ ProtobufStep StepOf(const pb::FieldDescriptor& field) {
   const bool is_map_value = field.containing_type()->options().map_entry();
   step.has_default = is_map_value || (!field.is_repeated() && !field.has_presence());
   if (step.type == ProtobufType::kEnum) {
+    std::shared_ptr<const ProtobufEnum>& known = enums[{field.enum_type(), IsProto3(field)}];
+    step.symbols = known;
+    if (known != nullptr) return step;
     auto symbols = std::make_shared<ProtobufEnum>();
     const pb::EnumDescriptor& type = *field.enum_type();
     symbols->is_closed = type.file()->syntax() == pb::FileDescriptor::SYNTAX_PROTO2 || !IsProto3(field);
     for (int i = 0; i < type.value_count(); ++i) {  // of those with the same number the first counts
       symbols->symbols.emplace(type.value(i)->number(), type.value(i)->name());
     }
-    step.symbols = std::move(symbols);
+    step.symbols = known = std::move(symbols);
   }
   return step;
 }
@@ -200,7 +207,7 @@ bool IsWrapper(const pb::Descriptor& message) {
          message.field_count() == 1;
 }
 
-ProtobufPlace PlaceOf(const pb::Descriptor& root, const std::string& pointer) {
+ProtobufPlace PlaceOf(const pb::Descriptor& root, const std::string& pointer, Enums& enums) {
   ProtobufPlace place;
   const std::vector<PointerStep> steps = StepsOf(pointer);
   if (steps.size() > kMostSteps) return {};
@@ -208,13 +215,13 @@ ProtobufPlace PlaceOf(const pb::Descriptor& root, const std::string& pointer) {
   for (size_t i = 0; i < steps.size();) {
     const pb::FieldDescriptor* field = message == nullptr ? nullptr : FieldOf(*message, steps[i].name);
     if (field == nullptr) return {};
-    place.path.push_back(StepOf(*field));
+    place.path.push_back(StepOf(*field, enums));
     ++i;
     if (field->is_map() && i < steps.size()) {
       place.path.back().map_key = steps[i++].name;
       place.path.back().key_type = TypeOf(*field->message_type()->map_key());
       field = field->message_type()->map_value();
-      place.path.push_back(StepOf(*field));
+      place.path.push_back(StepOf(*field, enums));
     } else if (field->is_repeated() && i < steps.size()) {
       if (steps[i].index < 0) return {};
       place.path.back().index = steps[i++].index;
@@ -224,7 +231,7 @@ ProtobufPlace PlaceOf(const pb::Descriptor& root, const std::string& pointer) {
     const bool is_whole = i == steps.size() && message != nullptr && !is_list;
     const bool is_timestamp = is_whole && message->full_name() == "google.protobuf.Timestamp";
     if (is_timestamp || (is_whole && IsWrapper(*message))) {
-      place.path.push_back(StepOf(*message->field(0)));
+      place.path.push_back(StepOf(*message->field(0), enums));
     }
     if (field->full_name() == "google.protobuf.Timestamp.seconds") place.unit = TimeUnit::kSeconds;
     if (is_timestamp) place.unit = TimeUnit::kTimestamp;
@@ -318,7 +325,8 @@ std::optional<std::vector<ProtobufPlace>> ProtobufSchema::Places(
   const pb::Descriptor* message = Find(indexes);
   if (message == nullptr) return std::nullopt;
   std::vector<ProtobufPlace> places;
-  for (const std::string& pointer : pointers) places.push_back(PlaceOf(*message, pointer));
+  Enums enums;
+  for (const std::string& pointer : pointers) places.push_back(PlaceOf(*message, pointer, enums));
   return places;
 }
 

@@ -42,7 +42,8 @@ class ProtobufSchema {
   // `indexes`: the message's index in the file, then in the message around it; none: the first message. Some
   // serializers count the entries of maps among nested messages, as descriptors do, and some do not: they
   // count, unless that would name an entry or nothing.
-  // Of a message that the schema does not have: nullopt. Places that the message does not have have no path.
+  // Of a message that the schema does not have: nullopt. Places share the symbols of an enum. Places that the
+  // message does not have have no path.
   std::optional<std::vector<ProtobufPlace>> Places(absl::Span<const int32_t> indexes,
                                                    const std::vector<std::string>& pointers) const;
 

@@ -142,18 +142,17 @@ uint8_t ProtobufWireOf(ProtobufType type) {
   }
 }
 
-ProtobufWalk::ProtobufWalk(std::vector<ProtobufPlace> places) : ends_at_(2) {
-  for (size_t i = 0; i < places.size(); ++i) {
-    Target& target = targets_.emplace_back();
-    target.unit = places[i].unit;
-    target.path = std::move(places[i].path);
-    target.seen.resize(target.path.size());
-    if (target.path.empty()) continue;
+ProtobufWalk::ProtobufWalk(std::shared_ptr<const std::vector<ProtobufPlace>> places)
+    : places_(std::move(places)), ends_at_(2) {
+  for (size_t i = 0; i < places_->size(); ++i) {
+    const ProtobufPath& path = (*places_)[i].path;
+    targets_.push_back({.place = &(*places_)[i], .seen = std::vector<int64_t>(path.size())});
+    if (path.empty()) continue;
     const uint64_t bit = uint64_t{1} << i;
     all_ |= bit;
-    ends_at_.resize(std::max(ends_at_.size(), target.path.size() + 1));
-    ends_at_[target.path.size()] |= bit;
-    for (const ProtobufStep& step : target.path) {
+    ends_at_.resize(std::max(ends_at_.size(), path.size() + 1));
+    ends_at_[path.size()] |= bit;
+    for (const ProtobufStep& step : path) {
       if (step.is_repeated) special_ |= bit;
     }
   }
@@ -167,9 +166,9 @@ bool ProtobufWalk::Fail(const char* error, const char* at) {
 
 // What was found of it behind its step at `depth` does not count.
 void ProtobufWalk::Forget(Target& target, size_t depth) {
-  steps_ += target.path.size() - depth;
+  steps_ += target.place->path.size() - depth;
   target.value = FieldValue();
-  if (depth + 1 < target.path.size()) target.is_reached = false;
+  if (depth + 1 < target.place->path.size()) target.is_reached = false;
   for (size_t i = depth + 1; i < target.seen.size(); ++i) target.seen[i] = 0;
 }
 
@@ -187,10 +186,10 @@ bool ProtobufWalk::Walk(absl::string_view message) {
   if (!WalkMessage(message, all_, 0)) return false;
   for (Target& target : targets_) {
     if (target.value.kind == FieldValue::Kind::kAbsent && target.is_reached &&
-        target.path.back().has_default) {
-      StoreValue(target.path.back(), 0, "", target.value, target.digits);
+        target.place->path.back().has_default) {
+      StoreValue(target.place->path.back(), 0, "", target.value, target.digits);
     }
-    target.value.unit = target.unit;
+    target.value.unit = target.place->unit;
   }
   return true;
 }
@@ -233,7 +232,7 @@ bool ProtobufWalk::WalkField(const Written& written, uint64_t matching, size_t d
   }
   for (uint64_t ending = matching & ends_at_[depth + 1]; ending != 0; ending &= ending - 1) {
     Target& target = targets_[static_cast<size_t>(std::countr_zero(ending))];
-    const ProtobufStep& step = target.path[depth];
+    const ProtobufStep& step = target.place->path[depth];
     if (step.type != ProtobufType::kByWire) {
       StoreValue(step, written.number, written.bytes, target.value, target.digits);
     } else if (written.wire == kLength) {
@@ -251,7 +250,7 @@ bool ProtobufWalk::WalkField(const Written& written, uint64_t matching, size_t d
     for (uint64_t rest = matching; rest != 0; rest &= rest - 1) {
       const uint64_t bit = rest & -rest;
       const Target& target = targets_[static_cast<size_t>(std::countr_zero(bit))];
-      if (target.path[depth].type != ProtobufType::kGroup) matching &= ~bit;
+      if (target.place->path[depth].type != ProtobufType::kGroup) matching &= ~bit;
     }
   } else if (written.wire != kLength) {
     return true;
@@ -262,7 +261,7 @@ bool ProtobufWalk::WalkField(const Written& written, uint64_t matching, size_t d
 // Of a target with a repeated field: whether this one is (`is_it`) the element or the entry that it means. A
 // number of packed ones is stored at once.
 bool ProtobufWalk::TakeElements(const Written& written, size_t depth, Target& target, bool* is_it) {
-  const ProtobufStep& step = target.path[depth];
+  const ProtobufStep& step = target.place->path[depth];
   if (!step.is_repeated) return true;
   *is_it = false;
   if (step.map_key) {
@@ -280,7 +279,7 @@ bool ProtobufWalk::TakeElements(const Written& written, size_t depth, Target& ta
 
 // Numbers: the last step of the target.
 bool ProtobufWalk::TakePacked(absl::string_view elements, Target& target) {
-  const ProtobufStep& step = target.path.back();
+  const ProtobufStep& step = target.place->path.back();
   int64_t& seen = target.seen.back();
   const char* at = elements.data();
   const char* const end = at + elements.size();
@@ -373,7 +372,7 @@ uint64_t ProtobufWalk::Matching(uint64_t live, size_t depth, uint32_t number, ui
   uint64_t matching = 0;
   for (; live != 0; live &= live - 1) {
     Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
-    const ProtobufStep& step = target.path[depth];
+    const ProtobufStep& step = target.place->path[depth];
     ++steps_;
     if (step.number == number) {
       if (IsWrittenSo(step, wire)) matching |= live & -live;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -100,7 +101,9 @@ struct ProtobufPlace {
 class ProtobufWalk {
  public:
   // At most 64.
-  explicit ProtobufWalk(std::vector<ProtobufPlace> places);
+  explicit ProtobufWalk(std::vector<ProtobufPlace> places)
+      : ProtobufWalk(std::make_shared<const std::vector<ProtobufPlace>>(std::move(places))) {}
+  explicit ProtobufWalk(std::shared_ptr<const std::vector<ProtobufPlace>> places);
 
   // Whether the bytes are a message.
   bool Walk(absl::string_view message);
@@ -122,8 +125,7 @@ class ProtobufWalk {
     absl::string_view bytes = {};  // of a length or a group: what is inside
   };
   struct Target {
-    ProtobufPath path;
-    TimeUnit unit = TimeUnit::kMilliseconds;
+    const ProtobufPlace* place;
     FieldValue value = {};
     std::array<char, 32> digits = {};
     std::vector<int64_t> seen;  // by step: elements of a repeated field
@@ -142,6 +144,7 @@ class ProtobufWalk {
   bool HasKey(absl::string_view entry, const ProtobufStep& step, bool* has);
   void Forget(Target& target, size_t depth);
 
+  std::shared_ptr<const std::vector<ProtobufPlace>> places_;
   std::vector<Target> targets_;
   // Sets of targets.
   uint64_t all_ = 0;               // but those without a path

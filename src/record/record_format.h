@@ -27,7 +27,7 @@ class RecordFormat {
   // Why it is kAbsent: "is not there".
   virtual absl::string_view why_absent(size_t /* i */) const { return "is not there"; }
   // After another: the schema that the source does not have yet; nullopt: the bytes are wrong.
-  virtual std::optional<SchemaKey> waits_for() const { return std::nullopt; }
+  virtual std::optional<SchemaNeed> waits_for() const { return std::nullopt; }
   // Then: appends what is wrong, to stand behind "the value ".
   virtual void AppendWhy(std::string* reason) const = 0;
   // "JSON"

@@ -138,7 +138,7 @@ struct RecordFields {
 
   // The schema that the source does not have yet, of any field of the spec: nothing else of the record counts
   // then, and it must be read again.
-  std::optional<SchemaKey> waits_for;
+  std::optional<SchemaNeed> waits_for;
 };
 
 // Parses and checks the JSON of a record once, if the spec needs it (json_scanner.h), and so with the other

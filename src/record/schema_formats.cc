@@ -1,16 +1,20 @@
 #include "src/record/schema_formats.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <deque>
-#include <functional>
-#include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "src/record/avro_schema.h"
 #include "src/record/avro_walk.h"
 #include "src/record/json_scanner.h"
@@ -21,37 +25,6 @@
 
 namespace lethe {
 namespace {
-
-// Topics have a few schemas; a forged frame finds none. Another one is compiled again when it comes again.
-constexpr size_t kMostCompiled = 256;
-
-// At most kMostCompiled: the oldest makes room. The last one that was asked for is at hand.
-template <class Key, class Value>
-class Compiled {
- public:
-  Value* Find(const Key& key) {
-    if (last_ != nullptr && last_->first == key) return &last_->second;
-    const auto found = values_.find(key);
-    if (found == values_.end()) return nullptr;
-    last_ = &*found;
-    return &last_->second;
-  }
-  // What Find did not find.
-  Value* Add(const Key& key, Value value) {
-    if (values_.size() >= kMostCompiled) {
-      values_.erase(ages_.front());
-      ages_.pop_front();
-    }
-    ages_.push_back(key);
-    last_ = &*values_.emplace(key, std::move(value)).first;
-    return &last_->second;
-  }
-
- private:
-  std::map<Key, Value> values_;
-  std::deque<Key> ages_;  // the oldest first
-  std::pair<const Key, Value>* last_ = nullptr;
-};
 
 const char* PrefixOf(Schema::Type type) {
   switch (type) {
@@ -71,10 +44,105 @@ std::string Short(absl::string_view message) {
   return absl::CHexEscape(message.substr(0, kMost));
 }
 
-// What both formats have in common. `Code` is what is compiled of a schema. Where records were JSON before
-// they had schemas, the topic has both for a while: an object without a frame is read by the same places,
-// since ids are the same in all formats.
-template <class Code>
+size_t BytesOf(const std::vector<ProtobufPlace>& places) {
+  constexpr size_t kSymbolBytes = 96;  // about, in a map
+  size_t bytes = places.capacity() * sizeof(ProtobufPlace);
+  std::set<const ProtobufEnum*> enums;
+  for (const ProtobufPlace& place : places) {
+    bytes += place.path.capacity() * sizeof(ProtobufStep);
+    for (const ProtobufStep& step : place.path) {
+      bytes += step.rivals.capacity() * sizeof(uint32_t) + (step.map_key ? step.map_key->capacity() : 0);
+      if (step.symbols == nullptr || !enums.insert(step.symbols.get()).second) continue;
+      for (const auto& [number, symbol] : step.symbols->symbols) bytes += kSymbolBytes + symbol.capacity();
+    }
+  }
+  return bytes;
+}
+
+// What a format needs of a schema.
+class FormatPlan final : public SchemaPlan {
+ public:
+  struct Parts {
+    absl::Status status;   // OK: one of the two is there
+    std::string lacks_it;  // "is not in schema id 7, which has /at, /text"
+    std::optional<AvroProgram> avro;
+    std::shared_ptr<const std::vector<ProtobufPlace>> protobuf;
+
+    size_t bytes() const {
+      return sizeof(FormatPlan) + status.message().size() + lacks_it.capacity() +
+             (avro ? avro->bytes() - sizeof(*avro) : 0) + (protobuf == nullptr ? 0 : BytesOf(*protobuf));
+    }
+  };
+
+  explicit FormatPlan(Parts the_parts)
+      : SchemaPlan(the_parts.bytes(), the_parts.status.ok()), parts(std::move(the_parts)) {}
+
+  // Whether records of the schema can have the i-th place.
+  bool has(size_t i) const { return parts.avro ? parts.avro->has(i) : !(*parts.protobuf)[i].path.empty(); }
+
+  const Parts parts;
+};
+
+// Compiles the places in records of one format; of Protobuf in the message with these indexes.
+class PlacesUse final : public SchemaUse {
+ public:
+  using Places = std::shared_ptr<const std::vector<std::string>>;
+
+  PlacesUse(Schema::Type type, Places places, std::vector<int32_t> indexes)
+      : SchemaUse(absl::StrCat(TypeName(type), " ", absl::StrJoin(indexes, ","), "\n",
+                               absl::StrJoin(*places, "\n"))),
+        type_(type),
+        places_(std::move(places)),
+        indexes_(std::move(indexes)) {}
+
+  std::shared_ptr<const SchemaPlan> Compile(const SchemaKey& key, const Schema& schema) const override {
+    FormatPlan::Parts parts;
+    const std::string fields = FieldsText(schema);
+    if (schema.type == type_) {
+      parts.status = CompileInto(key, schema, parts);
+    } else {
+      parts.status = absl::InvalidArgumentError(absl::StrCat("is ", TypeName(schema.type),
+                                                             fields.empty() ? "" : " with the fields ",
+                                                             fields, ": use ", PrefixOf(schema.type)));
+    }
+    if (parts.status.ok()) {
+      const std::string has = fields.empty() ? "" : absl::StrCat(", which has ", fields);
+      parts.lacks_it = absl::StrCat("is not in ", SchemaName(key), has);
+    } else if (!absl::IsNotFound(parts.status)) {
+      parts.status = absl::Status(parts.status.code(),
+                                  absl::StrCat(SchemaName(key), " ", Short(parts.status.message())));
+    }
+    return std::make_shared<const FormatPlan>(std::move(parts));
+  }
+
+ private:
+  // NotFound: a message that the schema does not have; the others fit behind "schema id 7 ".
+  absl::Status CompileInto(const SchemaKey& key, const Schema& schema, FormatPlan::Parts& parts) const {
+    if (type_ == Schema::Type::kAvro) {
+      absl::StatusOr<AvroProgram> program = AvroProgram::Compile(schema, *places_);
+      if (!program.ok()) return program.status();
+      parts.avro = *std::move(program);
+      return absl::OkStatus();
+    }
+    const absl::StatusOr<ProtobufSchema> compiled = ProtobufSchema::Compile(schema);
+    if (!compiled.ok()) return compiled.status();
+    std::optional<std::vector<ProtobufPlace>> places = compiled->Places(indexes_, *places_);
+    if (!places) {
+      return absl::NotFoundError(
+          absl::StrCat("its frame names a message that ", SchemaName(key), " does not have"));
+    }
+    if (BytesOf(*places) > kMostPlanBytes) return absl::ResourceExhaustedError("has too many fields");
+    parts.protobuf = std::make_shared<const std::vector<ProtobufPlace>>(*std::move(places));
+    return absl::OkStatus();
+  }
+
+  const Schema::Type type_;
+  const Places places_;
+  const std::vector<int32_t> indexes_;
+};
+
+// What both formats have in common. Where records were JSON before they had schemas, the topic has both for a
+// while: an object without a frame is read by the same places, since ids are the same in all formats.
 class SchemaFormat : public RecordFormat {
  public:
   bool Read(absl::string_view bytes, const RecordHeaders* headers) final {
@@ -87,28 +155,39 @@ class SchemaFormat : public RecordFormat {
       is_json_ = absl::StartsWith(absl::StripLeadingAsciiWhitespace(bytes), "{") && json_.Scan(bytes);
       return is_json_ || Fail("it has no schema registry's frame");
     }
-    OfSchema* const of_schema = Find(unframed.schema);
-    if (of_schema == nullptr) return false;
-    if (!of_schema->code.ok()) return Fail(of_schema->code.status().message());
-    lacks_it_ = of_schema->lacks_it;
-    return ReadUnframed(*of_schema->code, unframed);
+    absl::string_view payload = unframed.payload;
+    if (!TakeIndexes(unframed, payload) || !Find(unframed.schema)) return false;
+    const FormatPlan& plan = *recent_.front().plan;
+    return plan.parts.status.ok() ? Walk(plan, payload, unframed.schema) : Fail(plan.parts.status.message());
   }
   const FieldValue& value(size_t i) const final { return is_json_ ? json_.value(i) : framed_value(i); }
   absl::string_view why_absent(size_t i) const final {
-    return is_json_ || has(i) ? "is not there" : lacks_it_;
+    if (is_json_ || recent_.front().plan->has(i)) return "is not there";
+    return recent_.front().plan->parts.lacks_it;
   }
-  std::optional<SchemaKey> waits_for() const final { return waits_for_; }
+  std::optional<SchemaNeed> waits_for() const final { return waits_for_; }
   void AppendWhy(std::string* reason) const final { absl::StrAppend(reason, "is not ", name(), ": ", why_); }
 
  protected:
-  SchemaFormat(Schema::Type type, std::vector<std::string> places, bool in_key, SchemaSource* schemas)
-      : places_(std::move(places)), type_(type), in_key_(in_key), schemas_(schemas), json_(places_) {}
+  // A plan that was used of late, and what its records are read with.
+  struct Recent {
+    SchemaKey key;
+    std::vector<int32_t> indexes;
+    std::shared_ptr<const FormatPlan> plan;
+    std::optional<ProtobufWalk> walk = std::nullopt;
+  };
 
-  virtual absl::StatusOr<Code> Compile(const Schema& schema) = 0;
-  virtual bool ReadUnframed(Code& code, const Unframed& unframed) = 0;
+  SchemaFormat(Schema::Type type, const std::vector<std::string>& places, bool in_key, SchemaSource* schemas)
+      : places_(std::make_shared<const std::vector<std::string>>(places)),
+        type_(type),
+        in_key_(in_key),
+        schemas_(schemas),
+        json_(places) {}
+
+  // Takes what stands before the value off `payload`, into indexes_.
+  virtual bool TakeIndexes(const Unframed& unframed, absl::string_view& payload) = 0;
+  virtual bool Walk(const FormatPlan& plan, absl::string_view payload, const SchemaKey& key) = 0;
   virtual const FieldValue& framed_value(size_t i) const = 0;
-  // Whether the present record's schema has the place.
-  virtual bool has(size_t i) const = 0;
 
   template <class... Text>
   bool Fail(const Text&... why) {
@@ -116,56 +195,51 @@ class SchemaFormat : public RecordFormat {
     return false;
   }
 
-  const std::vector<std::string> places_;
+  std::vector<int32_t> indexes_;  // of the message, of Protobuf
+  std::vector<Recent> recent_;    // the present record's is the first
 
  private:
-  struct OfSchema {
-    absl::StatusOr<Code> code;
-    std::string lacks_it;  // "is not in schema id 7, which has /at, /text"
-  };
+  // Topics have a few schemas. The source knows more of them, and counts their memory: here only small ones
+  // stay, and the present one.
+  static constexpr size_t kMostRecent = 8;
+  static constexpr size_t kMostRecentBytes = size_t{64} << 10;
 
-  OfSchema* Find(const SchemaKey& key) {
-    if (OfSchema* const known = compiled_.Find(key)) return known;
+  bool Find(const SchemaKey& key) {
+    const auto recent = absl::c_find_if(
+        recent_, [&](const Recent& each) { return each.key == key && each.indexes == indexes_; });
+    if (recent != recent_.end()) {
+      std::rotate(recent_.begin(), recent, recent + 1);
+      recent_.front().plan->Touch();
+      return true;
+    }
     if (schemas_ == nullptr) {
-      Fail(SchemaName(key), " is needed, and schema_registry.url (--schema-registry) is not set");
-      return nullptr;
+      return Fail(SchemaName(key), " is needed, and schema_registry.url (--schema-registry) is not set");
     }
-    const SchemaLookup lookup = schemas_->Find(key);
-    if (lookup.state == SchemaLookup::State::kWaiting) waits_for_ = key;
+    const SchemaNeed need(key, std::make_shared<const PlacesUse>(type_, places_, indexes_));
+    SchemaLookup lookup = schemas_->Find(need);
+    if (lookup.state == SchemaLookup::State::kWaiting) waits_for_ = need;
     if (lookup.state != SchemaLookup::State::kKnown) {
-      Fail(lookup.why.empty() ? SchemaName(key) + " is not known" : lookup.why);
-      return nullptr;
+      return Fail(lookup.why.empty() ? SchemaName(key) + " is not known" : lookup.why);
     }
-    absl::StatusOr<Code> code = CompileOwn(*lookup.schema);
-    if (!code.ok()) {
-      const absl::Status named(code.status().code(),
-                               absl::StrCat(SchemaName(key), " ", Short(code.status().message())));
-      return compiled_.Add(key, {named, ""});
-    }
-    const std::string fields = FieldsText(*lookup.schema);
-    const std::string has = fields.empty() ? "" : absl::StrCat(", which has ", fields);
-    return compiled_.Add(key, {std::move(code), absl::StrCat("is not in ", SchemaName(key), has)});
-  }
-  absl::StatusOr<Code> CompileOwn(const Schema& schema) {
-    if (schema.type == type_) return Compile(schema);
-    const std::string fields = FieldsText(schema);
-    return absl::InvalidArgumentError(absl::StrCat("is ", TypeName(schema.type),
-                                                   fields.empty() ? "" : " with the fields ", fields,
-                                                   ": use ", PrefixOf(schema.type)));
+    const bool is_large = !recent_.empty() && recent_.front().plan->bytes() > kMostRecentBytes;
+    if (is_large) recent_.erase(recent_.begin());
+    if (recent_.size() == kMostRecent) recent_.pop_back();
+    recent_.insert(recent_.begin(),
+                   {key, indexes_, std::static_pointer_cast<const FormatPlan>(std::move(lookup.plan))});
+    return true;
   }
 
+  const PlacesUse::Places places_;
   const Schema::Type type_;
   const bool in_key_;
   SchemaSource* const schemas_;
   JsonScanner json_;
   bool is_json_ = false;
-  Compiled<SchemaKey, OfSchema> compiled_;
   std::string why_;
-  absl::string_view lacks_it_;
-  std::optional<SchemaKey> waits_for_;
+  std::optional<SchemaNeed> waits_for_;
 };
 
-class AvroFormat final : public SchemaFormat<AvroProgram> {
+class AvroFormat final : public SchemaFormat {
  public:
   AvroFormat(const std::vector<std::string>& places, bool in_key, SchemaSource* schemas)
       : SchemaFormat(Schema::Type::kAvro, places, in_key, schemas), walk_(places.size()) {}
@@ -173,34 +247,17 @@ class AvroFormat final : public SchemaFormat<AvroProgram> {
   const char* name() const override { return "Avro"; }
 
  private:
-  absl::StatusOr<AvroProgram> Compile(const Schema& schema) override {
-    return AvroProgram::Compile(schema, places_);
-  }
-  bool ReadUnframed(AvroProgram& program, const Unframed& unframed) override {
-    program_ = &program;
-    if (walk_.Walk(program, unframed.payload)) return true;
-    return Fail(walk_.error(), ", at byte ", walk_.error_offset(), " behind the frame, by ",
-                SchemaName(unframed.schema));
+  bool TakeIndexes(const Unframed&, absl::string_view&) override { return true; }
+  bool Walk(const FormatPlan& plan, absl::string_view payload, const SchemaKey& key) override {
+    if (walk_.Walk(*plan.parts.avro, payload)) return true;
+    return Fail(walk_.error(), ", at byte ", walk_.error_offset(), " behind the frame, by ", SchemaName(key));
   }
   const FieldValue& framed_value(size_t i) const override { return walk_.value(i); }
-  bool has(size_t i) const override { return program_->has(i); }
 
   AvroWalk walk_;
-  const AvroProgram* program_ = nullptr;
 };
 
-// The messages of a schema.
-struct ProtobufCode {
-  struct Message {
-    ProtobufWalk walk;
-    uint64_t found;  // the places that it has
-  };
-
-  ProtobufSchema schema;
-  Compiled<std::vector<int32_t>, Message> messages = {};  // by their indexes
-};
-
-class ProtobufFormat final : public SchemaFormat<ProtobufCode> {
+class ProtobufFormat final : public SchemaFormat {
  public:
   ProtobufFormat(const std::vector<std::string>& places, bool in_key, SchemaSource* schemas)
       : SchemaFormat(Schema::Type::kProtobuf, places, in_key, schemas) {}
@@ -208,41 +265,19 @@ class ProtobufFormat final : public SchemaFormat<ProtobufCode> {
   const char* name() const override { return "Protobuf"; }
 
  private:
-  absl::StatusOr<ProtobufCode> Compile(const Schema& schema) override {
-    absl::StatusOr<ProtobufSchema> compiled = ProtobufSchema::Compile(schema);
-    if (!compiled.ok()) return compiled.status();
-    return ProtobufCode{*std::move(compiled)};
-  }
-  bool ReadUnframed(ProtobufCode& code, const Unframed& unframed) override {
-    absl::string_view message = unframed.payload;
+  bool TakeIndexes(const Unframed& unframed, absl::string_view& payload) override {
     absl::string_view behind = unframed.in_header_behind;
     indexes_.clear();
-    const bool has_indexes = !unframed.in_header || !behind.empty();
-    if (has_indexes && !TakeMessageIndexes(unframed.in_header ? behind : message, &indexes_)) {
-      return Fail("the message indexes of its frame cannot be");
-    }
-    message_ = code.messages.Find(indexes_);
-    if (message_ == nullptr && !AddMessage(code)) {
-      return Fail("its frame names a message that ", SchemaName(unframed.schema), " does not have");
-    }
-    if (message_->walk.Walk(message)) return true;
-    return Fail(message_->walk.error(), ", at byte ", message_->walk.error_offset(), " of the message");
+    if (unframed.in_header && behind.empty()) return true;
+    return TakeMessageIndexes(unframed.in_header ? behind : payload, &indexes_) ||
+           Fail("the message indexes of its frame cannot be");
   }
-  bool AddMessage(ProtobufCode& code) {
-    std::optional<std::vector<ProtobufPlace>> places = code.schema.Places(indexes_, places_);
-    if (!places) return false;
-    uint64_t found = 0;
-    for (size_t i = 0; i < places->size(); ++i) {
-      if (!(*places)[i].path.empty()) found |= uint64_t{1} << i;
-    }
-    message_ = code.messages.Add(indexes_, {ProtobufWalk(*std::move(places)), found});
-    return true;
+  bool Walk(const FormatPlan& plan, absl::string_view payload, const SchemaKey&) override {
+    std::optional<ProtobufWalk>& walk = recent_.front().walk;
+    if (!walk) walk.emplace(plan.parts.protobuf);
+    return walk->Walk(payload) || Fail(walk->error(), ", at byte ", walk->error_offset(), " of the message");
   }
-  const FieldValue& framed_value(size_t i) const override { return message_->walk.value(i); }
-  bool has(size_t i) const override { return (message_->found >> i & 1) != 0; }
-
-  std::vector<int32_t> indexes_;
-  ProtobufCode::Message* message_ = nullptr;
+  const FieldValue& framed_value(size_t i) const override { return recent_.front().walk->value(i); }
 };
 
 }  // namespace

@@ -113,14 +113,14 @@ void IdPlaces::Add(const Unframed& unframed, bool in_key, SchemaSource* schemas)
   const bool is_framed = unframed.kind == Unframed::Kind::kFramed;
   SchemaLookup lookup;
   if (is_framed && schemas != nullptr) lookup = schemas->Find(unframed.schema);
-  if (lookup.schema == nullptr || lookup.schema->type == Schema::Type::kJson) {
+  const Schema* const schema = SchemaOf(lookup);
+  if (schema == nullptr || schema->type == Schema::Type::kJson) {
     if (AddJson(unframed.payload, is_framed ? Field::Kind::kFramedJson : Field::Kind::kJson, in_key)) return;
-    if (lookup.schema == nullptr) AddProtobuf(unframed, in_key);
+    if (schema == nullptr) AddProtobuf(unframed, in_key);
     return;
   }
-  const auto kind =
-      lookup.schema->type == Schema::Type::kAvro ? Field::Kind::kAvro : Field::Kind::kProtobufNames;
-  for (const std::string& pointer : PointersOf(unframed, *lookup.schema)) {
+  const auto kind = schema->type == Schema::Type::kAvro ? Field::Kind::kAvro : Field::Kind::kProtobufNames;
+  for (const std::string& pointer : PointersOf(unframed, *schema)) {
     Count({kind, pointer, in_key});
   }
 }

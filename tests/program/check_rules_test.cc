@@ -561,7 +561,7 @@ TEST(LogRules, TheRegistryIsAskedForTheSchemasOfTheSample) {
 // A registry that does not answer says the same of all schemas, and of the ids nothing can be said.
 TEST(LogRules, ARegistryThatDoesNotAnswerIsOneError) {
   class Away final : public SchemaSource {
-    SchemaLookup Find(const SchemaKey&) override {
+    SchemaLookup Find(const SchemaNeed&) override {
       return {SchemaLookup::State::kUnknown, nullptr, "the schema registry does not answer"};
     }
   } away;

@@ -94,8 +94,8 @@ TEST(Cgroup, NoLimitIsNone) {
 absl::StatusOr<RunConfig> Make(const std::string& more, int64_t limit_mib,
                                std::vector<EffectiveValue>* effective = nullptr) {
   return MakeRunConfig(
-      ConfigText{"lethe.yaml",
-                 absl::StrCat("brokers: b:1\ninput: i\noutput: o\nid: key\nhttp: 'off'\n", more)},
+      ConfigText{"lethe.yaml", absl::StrCat("brokers: b:1\ninput: i\noutput: o\nhttp: 'off'\n",
+                                            absl::StrContains(more, "id: ") ? "" : "id: key\n", more)},
       RunFlags{}, effective, CgroupLimit{limit_mib * kMiB, "memory.max"});
 }
 
@@ -124,6 +124,8 @@ TEST(Container, RunAndCheckRefuseMemoryThatDoesNotFit) {
            {"memory: 256MiB\nlanes: 2\n", 256 + 2 * 192 + 64},
            {"memory: 256MiB\nscope: topic\n", 256 + 384 + 64},
            {"memory: 256MiB\nsnapshots: {to: 'topic:s'}\n", 256 + 192 + 64 + 64},
+           {"memory: 256MiB\nid: avro:/id\nschema_registry: {url: 'http://127.0.0.1:1'}\n",
+            256 + 192 + 64 + 64},
            {"", 511},  // half of it, in whole MiB
        }) {
     const auto fits = Make(budget.more, budget.least_mib);
@@ -133,7 +135,9 @@ TEST(Container, RunAndCheckRefuseMemoryThatDoesNotFit) {
     const auto too_small = Make(budget.more, budget.least_mib - 1);
     ASSERT_TRUE(too_small.ok()) << too_small.status();
     EXPECT_EQ(CheckMachine(*too_small)[0].severity, Finding::Severity::kError) << budget.more;
-    ASSERT_FALSE(FitsLimit(too_small->daemon, *too_small->limit).ok()) << budget.more;
+    ASSERT_FALSE(
+        FitsLimit(too_small->daemon, !too_small->schema_registry.urls.empty(), *too_small->limit).ok())
+        << budget.more;
     EXPECT_EQ(RunCommand(*too_small), 2) << budget.more;
   }
 }

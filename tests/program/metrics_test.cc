@@ -32,7 +32,14 @@ DaemonReport TwoPartitions() {
   report.foreign_members = {"rdkafka on host /10.0.0.7", "rdkafka on host /10.0.0.8"};
   report.memory_used_bytes = 1000;
   report.memory_limit_bytes = 2000;
-  report.schemas = {.known = 8, .waiting = 1, .answered = 9, .unknown = 2, .refused = 3, .failed = 4};
+  report.schemas = {.known = 8,
+                    .waiting = 1,
+                    .memory_bytes = 5,
+                    .folder_bytes = 6,
+                    .answered = 9,
+                    .unknown = 2,
+                    .refused = 3,
+                    .failed = 4};
   report.stores.push_back({.counter = "likes",
                            .connected = true,
                            .lag = 5,
@@ -124,6 +131,8 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values["lethe_foreign_members,group=shop"], 2);
   EXPECT_EQ(values["lethe_schemas_known,group=shop"], 8);
   EXPECT_EQ(values["lethe_schemas_waiting,group=shop"], 1);
+  EXPECT_EQ(values["lethe_schema_memory_bytes,group=shop"], 5);
+  EXPECT_EQ(values["lethe_schema_folder_bytes,group=shop"], 6);
   EXPECT_EQ(values["lethe_schema_requests_total,group=shop,result=answered"], 9);
   EXPECT_EQ(values["lethe_schema_requests_total,group=shop,result=unknown"], 2);
   EXPECT_EQ(values["lethe_schema_requests_total,group=shop,result=refused"], 3);

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +20,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/registry/patient_schemas.h"
+#include "connectors/registry/schema_files.h"
+#include "src/record/record_reader.h"
+#include "tests/support/encodings.h"
 #include "tests/support/fake_registry.h"
 #include "tests/support/reply_server.h"
 
@@ -50,7 +56,7 @@ bool WaitUntil(const std::function<bool()>& condition) {
   return false;
 }
 
-SchemaLookup Await(SchemaSource& source, const SchemaKey& key) {
+SchemaLookup Await(SchemaSource& source, const SchemaNeed& key) {
   SchemaLookup lookup;
   EXPECT_TRUE(WaitUntil([&] {
     lookup = source.Find(key);
@@ -60,7 +66,7 @@ SchemaLookup Await(SchemaSource& source, const SchemaKey& key) {
 }
 
 // Still waits after so many requests, and says why.
-std::string WaitsBecause(SchemaRegistry& source, const SchemaKey& key, int64_t SchemaFigures::*result) {
+std::string WaitsBecause(SchemaRegistry& source, const SchemaNeed& key, int64_t SchemaFigures::*result) {
   source.Find(key);
   EXPECT_TRUE(WaitUntil([&] { return source.figures().*result >= 3; }));
   const SchemaLookup lookup = source.Find(key);
@@ -82,10 +88,17 @@ void ReadRequest(int connection) {
 std::string UrlOf(const ReplyServer& server) { return absl::StrCat("http://127.0.0.1:", server.port()); }
 
 std::string EmptyFolder() {
-  const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-  const auto folder = std::filesystem::path(testing::TempDir()) / absl::StrCat("lethe-", test->name());
+  const ::testing::TestInfo* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  const auto folder = std::filesystem::path(::testing::TempDir()) / absl::StrCat("lethe-", test->name());
   std::filesystem::remove_all(folder);
   return folder.string();
+}
+
+std::filesystem::path FileOf(const RegistryOptions& options, const std::string& name) {
+  for (const auto& each : std::filesystem::recursive_directory_iterator(options.folder)) {
+    if (each.path().filename() == name) return each.path();
+  }
+  return {};
 }
 
 TEST(SchemaRegistryTest, AsksOnceForASchema) {
@@ -95,10 +108,10 @@ TEST(SchemaRegistryTest, AsksOnceForASchema) {
   const int64_t answers = source.answers();
   const SchemaLookup lookup = Await(source, 7);
   ASSERT_EQ(lookup.state, State::kKnown) << lookup.why;
-  EXPECT_EQ(lookup.schema->text, R"("string")");
-  EXPECT_EQ(lookup.schema->type, Schema::Type::kAvro);
+  EXPECT_EQ(SchemaOf(lookup)->text, R"("string")");
+  EXPECT_EQ(SchemaOf(lookup)->type, Schema::Type::kAvro);
   EXPECT_GT(source.answers(), answers);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(source.Find(7).schema, lookup.schema);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(source.Find(7).plan, lookup.plan);
   EXPECT_EQ(registry.requests(), 1u);
   EXPECT_EQ(source.figures().known, 1);
   EXPECT_EQ(source.figures().waiting, 0);
@@ -114,14 +127,14 @@ TEST(SchemaRegistryTest, KnowsTypesGuidsAndPaths) {
   SchemaRegistry source(Quick(*ParseUrls(registry.url() + "/path/")));
   const SchemaLookup protobuf = Await(source, 1);
   ASSERT_EQ(protobuf.state, State::kKnown) << protobuf.why;
-  EXPECT_EQ(protobuf.schema->type, Schema::Type::kProtobuf);
+  EXPECT_EQ(SchemaOf(protobuf)->type, Schema::Type::kProtobuf);
   const SchemaLookup chunked = Await(source, 2);
   ASSERT_EQ(chunked.state, State::kKnown) << chunked.why;
-  EXPECT_EQ(chunked.schema->type, Schema::Type::kJson);
+  EXPECT_EQ(SchemaOf(chunked)->type, Schema::Type::kJson);
   const std::array<uint8_t, 16> guid = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const SchemaLookup by_guid = Await(source, guid);
+  const SchemaLookup by_guid = Await(source, SchemaKey(guid));
   ASSERT_EQ(by_guid.state, State::kKnown) << by_guid.why;
-  EXPECT_EQ(by_guid.schema->text, R"("int")");
+  EXPECT_EQ(SchemaOf(by_guid)->text, R"("int")");
 }
 
 TEST(SchemaRegistryTest, ResolvesReferencesInTheirOrder) {
@@ -137,7 +150,7 @@ TEST(SchemaRegistryTest, ResolvesReferencesInTheirOrder) {
   const SchemaLookup lookup = Await(source, 1);
   ASSERT_EQ(lookup.state, State::kKnown) << lookup.why;
   std::string order;
-  for (const Schema::Reference& each : lookup.schema->references)
+  for (const Schema::Reference& each : SchemaOf(lookup)->references)
     absl::StrAppend(&order, each.name, each.text);
   EXPECT_EQ(order, "AADDBB");
 }
@@ -430,9 +443,9 @@ TEST(SchemaRegistryTest, KeepsSchemasAcrossRestarts) {
     SchemaRegistry source(options);
     const SchemaLookup lookup = Await(source, 7);
     ASSERT_EQ(lookup.state, State::kKnown);
-    EXPECT_EQ(lookup.schema->text, "C\u00e9");
-    ASSERT_EQ(lookup.schema->references.size(), 1u);
-    EXPECT_EQ(lookup.schema->references[0].text, "A");
+    EXPECT_EQ(SchemaOf(lookup)->text, "C\u00e9");
+    ASSERT_EQ(SchemaOf(lookup)->references.size(), 1u);
+    EXPECT_EQ(SchemaOf(lookup)->references[0].text, "A");
     // Another waits for the registry, and does not keep this one from its file.
     source.Find(8);
     EXPECT_EQ(source.figures().answered, 0);
@@ -460,6 +473,135 @@ TEST(SchemaRegistryTest, ADamagedFileIsAskedForAgain) {
     EXPECT_EQ(Await(*std::make_unique<SchemaRegistry>(options), 7).state, State::kKnown);
     EXPECT_EQ(registry.requests(), requests + 1);
   }
+}
+
+// Schema 1 is the honest one. Of the others each fifth has large plans, is of another type (two), is broken,
+// or has a large text and a small plan; some are twenty times as large.
+std::string HostileAnswer(int id) {
+  const std::string honest = R"({\"name\":\"id\",\"type\":\"string\"},{\"name\":\"n\",\"type\":\"long\"})";
+  const size_t size = id % 1000 == 5 ? 400'000 : 20'000;
+  const auto repeat = [&](const std::string& each) {
+    std::string text;
+    while (text.size() < size) text += each;
+    return text;
+  };
+  const auto record = [&](const std::string& doc, const std::string& more) {
+    return absl::StrCat(R"({"schema":"{\"type\":\"record\",\"name\":\"R\",\"doc\":\")", doc,
+                        R"(\",\"fields\":[)", honest, more, R"(]}"})");
+  };
+  if (id == 1) return record("", "");
+  switch (id % 5) {
+    case 0:
+      return record("", absl::StrCat(R"(,{\"name\":\"u\",\"type\":[\"null\")", repeat(R"(,\"R\")"), "]}"));
+    case 1:
+      return absl::StrCat(R"({"schemaType":"JSON","schema":"{\"title\":\")", repeat("x"), R"(\"}"})");
+    case 2:
+      return absl::StrCat(R"({"schemaType":"PROTOBUF","schema":"message M {} )", repeat("message A {} "),
+                          R"("})");
+    case 3:
+      return absl::StrCat(R"({"schema":"[)", repeat("7,"), R"(7]"})");
+    default:
+      return record(repeat("doc "), "");
+  }
+}
+
+int64_t ResidentBytes() {
+  std::ifstream stream("/proc/self/statm");
+  int64_t size = 0;
+  int64_t resident = 0;
+  stream >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+TEST(SchemaRegistryTest, TenThousandHostileSchemasTakeBoundedMemoryAndFiles) {
+  constexpr int kHostile = 10'000;
+  FakeRegistry registry;
+  registry.Compute([](const std::string& path) {
+    return FakeRegistry::Answer{200, HostileAnswer(std::stoi(path.substr(path.rfind('/') + 1)))};
+  });
+  RegistryOptions options = Quick({registry.url()});
+  options.folder = EmptyFolder();
+  SchemaRegistry source(options);
+  RecordReader reader({.id = IdSpec::Parse("avro:/id").value(), .schemas = &source});
+  // Reads a record as a partition does.
+  const auto read = [&](int id) {
+    using testing::AvroString;
+    using testing::Zigzag;
+    const std::string value =
+        testing::Framed(id, AvroString("a") + Zigzag(7) + (id != 1 && id % 5 == 0 ? Zigzag(0) : ""));
+    RecordFields::State state = RecordFields::State::kWaiting;
+    EXPECT_TRUE(WaitUntil([&] {
+      const RecordFields& fields = reader.Read({.value = value});
+      state = fields.id_state;
+      if (!fields.waits_for) return true;
+      const SchemaNeed need = *fields.waits_for;
+      EXPECT_TRUE(WaitUntil([&] { return source.Peek(need).state != State::kWaiting; }));
+      return false;
+    }));
+    return state;
+  };
+  const auto requests = [&](int id) {
+    return absl::c_count(registry.paths(), absl::StrCat("/schemas/ids/", id));
+  };
+  EXPECT_EQ(read(1), RecordFields::State::kPresent);
+  const int64_t before = ResidentBytes();
+  int64_t most_memory = 0;
+  int64_t most_files = 0;
+  int64_t most_resident = 0;
+  for (int id = 2; id <= kHostile; ++id) {
+    const bool is_usable = id % 5 == 0 || id % 5 == 4;
+    ASSERT_EQ(read(id), is_usable ? RecordFields::State::kPresent : RecordFields::State::kMalformed) << id;
+    if (id % 10 == 0) {
+      EXPECT_EQ(read(1), RecordFields::State::kPresent);
+    }
+    const SchemaFigures figures = source.figures();
+    most_memory = std::max(most_memory, figures.memory_bytes);
+    most_files = std::max(most_files, figures.folder_bytes);
+    most_resident = std::max(most_resident, ResidentBytes());
+  }
+  EXPECT_LE(most_memory, int64_t{SchemaRegistry::kMostBytes});
+  EXPECT_GT(most_memory, int64_t{SchemaRegistry::kMostBytes} / 2);
+  EXPECT_LE(most_files, SchemaFiles::kMostBytes);
+  EXPECT_GT(most_files, SchemaFiles::kMostBytes / 2);
+  EXPECT_LE(most_resident - before, int64_t{64} << 20);
+  RecordProperty("resident_mib", static_cast<int>((most_resident - before) >> 20));
+  EXPECT_EQ(requests(1), 1) << "it is used all the time";
+
+  int64_t on_disk = 0;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(options.folder)) {
+    if (!each.is_regular_file()) continue;
+    on_disk += static_cast<int64_t>(each.file_size());
+    const int id = std::stoi(each.path().stem());
+    EXPECT_TRUE(id == 1 || id % 5 == 0 || id % 5 == 4) << each.path() << " is of no use to this id";
+  }
+  EXPECT_LE(on_disk, SchemaFiles::kMostBytes);
+  EXPECT_TRUE(std::filesystem::exists(FileOf(options, "1.schema"))) << "it is used all the time";
+
+  // What was forgotten is fetched again.
+  ASSERT_EQ(requests(10), 1);
+  EXPECT_EQ(read(10), RecordFields::State::kPresent);
+  EXPECT_EQ(requests(10), 2);
+}
+
+TEST(SchemaRegistryTest, TooManyFilesOfAnEarlierRunAreDeletedTheOldestFirst) {
+  FakeRegistry registry;
+  registry.PutAvro(7, R"(\"int\")");
+  RegistryOptions options = Quick({registry.url()});
+  options.folder = EmptyFolder();
+  ASSERT_EQ(Await(*std::make_unique<SchemaRegistry>(options), 7).state, State::kKnown);
+  const std::filesystem::path folder = FileOf(options, "7.schema").parent_path();
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (int id = 100; id < 200; ++id) {
+    const std::filesystem::path file = folder / absl::StrCat(id, ".schema");
+    std::ofstream(file) << "x";
+    std::filesystem::resize_file(file, 1 << 20);
+    std::filesystem::last_write_time(file, now - std::chrono::seconds(1000 - id));
+  }
+  SchemaRegistry source(options);
+  EXPECT_LE(source.figures().folder_bytes, SchemaFiles::kMostBytes);
+  EXPECT_FALSE(std::filesystem::exists(folder / "100.schema"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "199.schema"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "7.schema"));
 }
 
 TEST(SchemaRegistryTest, TrustsTheAuthoritiesOfTheFile) {

@@ -5,6 +5,7 @@
 #include <httplib.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,12 @@ class FakeRegistry {
     all_ = std::move(answer);
   }
 
+  // For all paths, whatever was put.
+  void Compute(std::function<Answer(const std::string& path)> compute) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    compute_ = std::move(compute);
+  }
+
   std::vector<std::string> paths() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return paths_;
@@ -71,6 +78,7 @@ class FakeRegistry {
  private:
   FakeRegistry(std::unique_ptr<httplib::Server> server, std::string scheme)
       : server_(std::move(server)), scheme_(std::move(scheme)) {
+    server_->set_tcp_nodelay(true);  // else each answer waits for the client's delayed acknowledgement
     server_->Get(".*", [this](const httplib::Request& request, httplib::Response& response) {
       Answer answer = AnswerTo(request);
       absl::SleepFor(answer.after);
@@ -97,6 +105,7 @@ class FakeRegistry {
     paths_.push_back(request.target);
     authorization_ = request.get_header_value("Authorization");
     if (all_ != nullptr) return *all_;
+    if (compute_ != nullptr) return compute_(request.target);
     const auto found = answers_.find(request.target);
     if (found != answers_.end()) return found->second;
     return {404, R"({"error_code":40403,"message":"Schema not found"})"};
@@ -109,6 +118,7 @@ class FakeRegistry {
   mutable std::mutex mutex_;
   std::map<std::string, Answer> answers_;
   std::shared_ptr<const Answer> all_;
+  std::function<Answer(const std::string&)> compute_;
   std::vector<std::string> paths_;
   std::string authorization_;
 };

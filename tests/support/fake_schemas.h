@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,22 +17,29 @@ namespace lethe::test {
 // What was not put is waited for. Thread safety: none.
 class FakeSchemas final : public SchemaSource {
  public:
-  SchemaLookup Find(const SchemaKey& key) override {
+  SchemaLookup Find(const SchemaNeed& need) override {
     ++finds;
-    const auto found = answers_by_key_.find(key);
-    if (found != answers_by_key_.end()) return found->second;
-    return {SchemaLookup::State::kWaiting, nullptr, absl::StrCat(SchemaName(key), ": status 503")};
+    const auto found = schemas_.find(need.key);
+    if (found == schemas_.end()) {
+      return {SchemaLookup::State::kWaiting, nullptr, absl::StrCat(SchemaName(need.key), ": status 503")};
+    }
+    if (!found->second) {
+      return {SchemaLookup::State::kUnknown, nullptr, absl::StrCat(SchemaName(need.key), ": none")};
+    }
+    std::shared_ptr<const SchemaPlan>& plan = plans_[need];
+    if (plan == nullptr) plan = need.use->Compile(need.key, *found->second);
+    return {SchemaLookup::State::kKnown, plan, ""};
   }
-  void Expect(const SchemaKey& key) override { expected.insert(key); }
+  void Expect(const SchemaNeed& need) override { expected.insert(need.key); }
   int64_t answers() const override { return answers_; }
 
   void Put(const SchemaKey& key, Schema schema) {
-    answers_by_key_[key] = {SchemaLookup::State::kKnown, std::make_shared<const Schema>(std::move(schema)),
-                            ""};
+    schemas_[key] = std::move(schema);
+    std::erase_if(plans_, [&](const auto& each) { return each.first.key == key; });
     ++answers_;
   }
   void PutUnknown(const SchemaKey& key) {
-    answers_by_key_[key] = {SchemaLookup::State::kUnknown, nullptr, absl::StrCat(SchemaName(key), ": none")};
+    schemas_[key] = std::nullopt;
     ++answers_;
   }
 
@@ -39,7 +47,8 @@ class FakeSchemas final : public SchemaSource {
   std::set<SchemaKey> expected;
 
  private:
-  std::map<SchemaKey, SchemaLookup> answers_by_key_;
+  std::map<SchemaKey, std::optional<Schema>> schemas_;
+  std::map<SchemaNeed, std::shared_ptr<const SchemaPlan>> plans_;
   int64_t answers_ = 0;
 };
 

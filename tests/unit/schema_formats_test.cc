@@ -165,7 +165,8 @@ TEST_F(SchemaFormats, ASchemaThatIsNotThereYet) {
   const std::string value = Framed(7, Zigzag(5));
   const RecordFields& fields = reader.Read({.value = value});
   EXPECT_EQ(fields.id_state, State::kWaiting);
-  EXPECT_EQ(fields.waits_for, SchemaKey(7));
+  ASSERT_TRUE(fields.waits_for);
+  EXPECT_EQ(fields.waits_for->key, SchemaKey(7));
   EXPECT_EQ(IdOf(reader.Read({.value = value})), "waiting");
   schemas_.Put(7, Avro(R"({"type":"record","name":"R","fields":[{"name":"id","type":"int"}]})"));
   EXPECT_EQ(IdOf(reader.Read({.value = value})), "n5");

@@ -18,7 +18,7 @@ TEST(SchemaWaitTest, IsLongAfterSeconds) {
   EXPECT_TRUE(wait.IsLong(end));
   wait.End(end);
   EXPECT_FALSE(wait.is_on());
-  EXPECT_EQ(wait.key(), SchemaKey(7));
+  EXPECT_EQ(wait.need().key, SchemaKey(7));
   EXPECT_FALSE(wait.IsLong(end + absl::Seconds(5)));
 }
 

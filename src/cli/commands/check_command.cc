@@ -151,13 +151,13 @@ Finding LookAtHttp(const std::string& address, const DaemonOptions& daemon) {
           "name another address with http, or off"};
 }
 
-Finding LookAtLimit(const DaemonOptions& daemon, const CgroupLimit& limit) {
-  if (const absl::Status fits = FitsLimit(daemon, limit); !fits.ok()) {
+Finding LookAtLimit(const DaemonOptions& daemon, bool has_registry, const CgroupLimit& limit) {
+  if (const absl::Status fits = FitsLimit(daemon, has_registry, limit); !fits.ok()) {
     return {Severity::kError, "memory", "cgroup", std::string(fits.message()), ""};
   }
   return {Severity::kOk, "memory", absl::StrCat("cgroup ", limit.file),
           absl::StrCat("has room for memory (", FormatBytes(daemon.stage.memory_limit_bytes), ") and the ",
-                       FormatBytes(BytesBesideMemory(daemon)), " beside it"),
+                       FormatBytes(BytesBesideMemory(daemon, has_registry)), " beside it"),
           ""};
 }
 
@@ -209,7 +209,8 @@ std::vector<Finding> CheckCluster(const RunConfig& config, SchemaSource* schemas
 
 std::vector<Finding> CheckMachine(const RunConfig& config) {
   std::vector<Finding> findings;
-  if (config.limit) findings.push_back(LookAtLimit(config.daemon, *config.limit));
+  if (config.limit)
+    findings.push_back(LookAtLimit(config.daemon, !config.schema_registry.urls.empty(), *config.limit));
   if (!config.daemon.process.snapshots.folder.empty()) {
     findings.push_back(LookAtSnapshotFolder(config.daemon.process.snapshots.folder));
   }

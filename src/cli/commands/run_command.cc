@@ -245,7 +245,9 @@ int RunCommand(const RunConfig& config) {
   StartLog(config.log);
   if (!config.warning.empty()) spdlog::warn("{}", config.warning);
   if (config.limit) {
-    if (absl::Status fits = FitsLimit(config.daemon, *config.limit); !fits.ok()) return Fail(fits, config);
+    if (absl::Status fits = FitsLimit(config.daemon, !config.schema_registry.urls.empty(), *config.limit);
+        !fits.ok())
+      return Fail(fits, config);
   }
   signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
   DaemonOptions options = config.daemon;

@@ -65,23 +65,24 @@ int64_t DefaultMemory(const CgroupLimit& limit) {
   return std::max(limit.bytes / 2 / kMiB, int64_t{1}) * kMiB;
 }
 
-int64_t BytesBesideMemory(const DaemonOptions& options) {
+int64_t BytesBesideMemory(const DaemonOptions& options, bool has_registry) {
   const int64_t lane = (options.scope == Scope::kTopic ? 384 : 192) * kMiB;
   const bool has_snapshots =
       !options.process.snapshots.folder.empty() || !options.process.snapshots.topic.empty();
   const int64_t snapshot = has_snapshots ? options.stage.memory_limit_bytes / kMiB / 4 * kMiB : 0;
-  return 64 * kMiB + options.process.lanes * lane + snapshot;
+  const int64_t schemas = has_registry ? 64 * kMiB : 0;
+  return 64 * kMiB + options.process.lanes * lane + snapshot + schemas;
 }
 
-absl::Status FitsLimit(const DaemonOptions& options, const CgroupLimit& limit) {
-  const int64_t beside = BytesBesideMemory(options);
+absl::Status FitsLimit(const DaemonOptions& options, bool has_registry, const CgroupLimit& limit) {
+  const int64_t beside = BytesBesideMemory(options, has_registry);
   const int64_t all = options.stage.memory_limit_bytes + beside;
   if (all <= limit.bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "memory: ", FormatBytes(options.stage.memory_limit_bytes), ", and ", FormatBytes(beside),
       " beside it for ", options.process.lanes, options.process.lanes == 1 ? " lane" : " lanes",
-      ", snapshots and the program, exceed this cgroup's memory limit of ", FormatBytes(limit.bytes), " (",
-      limit.file, "): the kernel would kill lethe. Raise the limit to ", FormatBytes(all),
+      ", snapshots, schemas and the program, exceed this cgroup's memory limit of ", FormatBytes(limit.bytes),
+      " (", limit.file, "): the kernel would kill lethe. Raise the limit to ", FormatBytes(all),
       ", or lower memory or lanes"));
 }
 

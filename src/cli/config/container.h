@@ -26,12 +26,12 @@ std::optional<CgroupLimit> MemoryLimitOfCgroup(const std::filesystem::path& root
 int64_t DefaultMemory(const CgroupLimit& limit);
 
 // What the process may need beside `memory`, by the budget of OPERATIONS.md: 64 MiB for itself, 192 MiB for
-// each lane (twice that with Scope::kTopic), and a quarter of `memory` for a snapshot that is written or
-// loaded.
-int64_t BytesBesideMemory(const DaemonOptions& options);
+// each lane (twice that with Scope::kTopic), a quarter of `memory` for a snapshot that is written or loaded,
+// and 64 MiB for the schemas of a registry.
+int64_t BytesBesideMemory(const DaemonOptions& options, bool has_registry);
 
 // InvalidArgument: `memory` and what goes beside it exceed the limit.
-absl::Status FitsLimit(const DaemonOptions& options, const CgroupLimit& limit);
+absl::Status FitsLimit(const DaemonOptions& options, bool has_registry, const CgroupLimit& limit);
 
 }  // namespace lethe
 

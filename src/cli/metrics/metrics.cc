@@ -78,6 +78,13 @@ constexpr SchemaMetric kSchemaMetrics[] = {
       "wait.",
       "Not 0 for more than some seconds: /readyz and the log say what the registry answers."},
      [](const SchemaFigures& s) { return static_cast<double>(s.waiting); }},
+    {{"lethe_schema_memory_bytes", kGauge, "group", "bytes", "What lethe has made of the schemas, in memory.",
+      "Near 16 MiB: those that were not used for the longest time are forgotten, and fetched again if "
+      "needed."},
+     [](const SchemaFigures& s) { return static_cast<double>(s.memory_bytes); }},
+    {{"lethe_schema_folder_bytes", kGauge, "group", "bytes", "Schemas in the folder of `snapshots`.",
+      "Near 64 MiB: those that were not used for the longest time are deleted."},
+     [](const SchemaFigures& s) { return static_cast<double>(s.folder_bytes); }},
 };
 constexpr MetricDefinition kSchemaRequests = {
     "lethe_schema_requests_total",

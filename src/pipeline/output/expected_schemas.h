@@ -34,8 +34,8 @@ class ExpectedSchemas {
   class Asks final : public SchemaSource {
    public:
     explicit Asks(SchemaSource& source) : source_(source) {}
-    SchemaLookup Find(const SchemaKey& key) override {
-      source_.Expect(key);
+    SchemaLookup Find(const SchemaNeed& need) override {
+      source_.Expect(need);
       return {.state = SchemaLookup::State::kWaiting};
     }
 

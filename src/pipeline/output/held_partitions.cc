@@ -90,9 +90,9 @@ void HeldPartitions::AwaitOutput(Task& task, const std::string& why) {
   Hold(task, absl::StrCat(why, "; it tries again every ", absl::FormatDuration(kTryAgainAfter)));
 }
 
-void HeldPartitions::AwaitSchema(Task& task, const SchemaKey& key, RecordRun records) {
+void HeldPartitions::AwaitSchema(Task& task, const SchemaNeed& need, RecordRun records) {
   const absl::Time now = clock_.Steady();
-  task.schema_wait().Begin(key, now);
+  task.schema_wait().Begin(need, now);
   schema_soon_ = now + kSchemaSoon;
   flows_.Of(task).expected.Add(records);
   // To fetch the records again takes up to half a second. The pace has set aside some that come behind these.
@@ -118,7 +118,7 @@ void HeldPartitions::LookForSchemas(const Tasks& tasks) {
   schema_soon_ = absl::InfinitePast();
   for (const auto& [id, task] : tasks) {
     if (!task->schema_wait().is_on()) continue;
-    if (schemas_->Find(task->schema_wait().key()).state == SchemaLookup::State::kWaiting) {
+    if (schemas_->Peek(task->schema_wait().need()).state == SchemaLookup::State::kWaiting) {
       schema_soon_ = std::max(schema_soon_, task->schema_wait().since() + kSchemaSoon);
       continue;
     }

@@ -33,7 +33,7 @@ class HeldPartitions {
   void AwaitOutput(Task& task, const std::string& why);
   // Holds the task before its record at `next`, which needs the schema. `records` are that one and what the
   // batch has behind it.
-  void AwaitSchema(Task& task, const SchemaKey& key, RecordRun records);
+  void AwaitSchema(Task& task, const SchemaNeed& need, RecordRun records);
   // Of a task that waits for a schema: more records, or the end of its log.
   void Keep(const Task& task, RecordRun records);
   // Releases tasks whose partitions the output has now, and those whose schema is known now, or known to be

@@ -41,8 +41,8 @@ struct JudgedRecord {
 // Consecutive judged records of one partition.
 struct JudgedRun {
   absl::Span<const JudgedRecord> records;
-  int64_t oldest_ms = INT64_MAX;                      // the lowest of their timestamps
-  std::optional<SchemaKey> waits_for = std::nullopt;  // what the record behind them needs, and is not there
+  int64_t oldest_ms = INT64_MAX;                       // the lowest of their timestamps
+  std::optional<SchemaNeed> waits_for = std::nullopt;  // what the record behind them needs, and is not there
 };
 
 // Of one flow: writes, tags, diverts and drops records by the policies, counts them in the partition's open

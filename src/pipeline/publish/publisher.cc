@@ -202,7 +202,7 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
 }
 
 std::string Publisher::WhyItWaits(const Task& task) const {
-  const SchemaKey& key = task.schema_wait().key();
+  const SchemaKey& key = task.schema_wait().need().key;
   if (!task.schema_wait().is_on()) {
     return absl::StrCat(task.Name(), " waits for one schema after the other, the last one ", SchemaName(key),
                         "; it is at offset ", task.next(),
@@ -210,7 +210,7 @@ std::string Publisher::WhyItWaits(const Task& task) const {
   }
   SchemaLookup lookup;
   SchemaSource* const schemas = task.flow()->options.record.schemas;
-  if (schemas != nullptr) lookup = schemas->Find(key);
+  if (schemas != nullptr) lookup = schemas->Peek(task.schema_wait().need());
   return absl::StrCat(task.Name(), " is held at offset ", task.next(), ": ",
                       lookup.why.empty()
                           ? absl::StrCat(SchemaName(key), ": no answer of the schema registry yet")

@@ -13,11 +13,11 @@ namespace lethe {
 // Times are by Clock::Steady(). Not thread-safe.
 class SchemaWait {
  public:
-  void Begin(const SchemaKey& key, absl::Time now) {
+  void Begin(const SchemaNeed& need, absl::Time now) {
     waited_ = WaitedOfLate(now);
     at_ = since_ = now;
     is_on_ = true;
-    key_ = key;
+    need_ = need;
   }
   void End(absl::Time now) {
     if (!is_on_) return;
@@ -28,7 +28,7 @@ class SchemaWait {
   bool is_on() const { return is_on_; }
   // Of the present wait, or of the last one.
   absl::Time since() const { return since_; }
-  const SchemaKey& key() const { return key_; }
+  const SchemaNeed& need() const { return need_; }
 
   // For more than two seconds, or for most of the last few: many short waits in a row hold it, too.
   bool IsLong(absl::Time now) const { return WaitedOfLate(now) > kLong; }
@@ -44,7 +44,7 @@ class SchemaWait {
   }
 
   bool is_on_ = false;
-  SchemaKey key_;
+  SchemaNeed need_;
   absl::Time since_ = absl::UnixEpoch();
   absl::Duration waited_ = absl::ZeroDuration();  // of late, at `at_`
   absl::Time at_ = absl::UnixEpoch();

@@ -35,11 +35,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- ceil (mulf $number (get $of $unit)) | int64 -}}
 {{- end -}}
 
-{{/* memory, and beside it each lane's records, a snapshot while it is written, and the program itself. */}}
+{{/* memory, and beside it each lane's records, a snapshot while it is written, schemas, and the program itself. */}}
 {{- define "lethe.memoryLimit" -}}
 {{- $memory := include "lethe.mebibytes" (.Values.config.memory | default "1GiB") | int64 -}}
 {{- $lanes := int (.Values.config.lanes | default 1) -}}
 {{- $lane := ternary 384 192 (eq (.Values.config.scope | default "partition") "topic") -}}
 {{- $snapshot := ternary (div $memory 4) 0 (hasKey .Values.config "snapshots") -}}
-{{- add $memory (mul $lanes $lane) $snapshot 64 -}}Mi
+{{- $schemas := ternary 64 0 (hasKey .Values.config "schema_registry") -}}
+{{- add $memory (mul $lanes $lane) $snapshot $schemas 64 -}}Mi
 {{- end -}}
