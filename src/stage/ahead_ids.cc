@@ -60,7 +60,8 @@ int64_t AheadIds::AskedAt(int64_t judged_ms, int64_t now_ms) const {
 }
 
 int64_t AheadIds::EarlyBy(int64_t now_ms) const {
-  if (counted_ms_ == kNoStreamTime || now_ms - counted_ms_ > horizon_ms_) return 0;
+  if (left_ms_ == kNoStreamTime || counted_ms_ == kNoStreamTime) return 0;
+  if (now_ms - counted_ms_ > horizon_ms_) return 0;
   return std::max<int64_t>(0, left_ms_ - counted_ms_);
 }
 
