@@ -216,7 +216,7 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"http", "HOST:PORT|off", "127.0.0.1:9464", false, "Address of metrics, health and the status page",
      "127.0.0.1:9464", By<StoreHttp, At<&RunConfig::http>>},
     {"http_counters", "true|false", "true on a loopback address, else false", false,
-     "Whether whoever reaches the status page sees the keys of counters; `lethe counters` shows them in any "
+     "Show the keys of counters on the status page and at /counters; `lethe counters` shows them in any "
      "case",
      "false", Choice<At<&RunConfig::http_counters>, true, false>},
     {"metrics", "partition|topic", "partition", false,
