@@ -184,9 +184,11 @@ class AvroCompiler {
   uint32_t Push(ParsedType type);
 
   // What is read of a value of the type for a node of the tree: kNothing if none of its places can be there.
+  // Calls itself for each step of a place, of which there may be kDeepestValue, and for unions in between:
+  // what needs room on the stack is in functions of its own, which are not inlined into it.
   uint32_t Read(uint32_t type, uint32_t node);
-  void ReadRecord(uint32_t type, uint32_t node, ParsedReading& reading);
-  void ReadItems(uint32_t type, uint32_t node, ParsedReading& reading);
+  [[gnu::noinline]] void ReadRecord(uint32_t type, uint32_t node, ParsedReading& reading);
+  [[gnu::noinline]] void ReadItems(uint32_t type, uint32_t node, ParsedReading& reading);
   uint32_t Both(uint32_t one, uint32_t other);
 
   // These write the program.

@@ -176,21 +176,27 @@ void Verifier::AddInput(int32_t partition, const SurveyRecord& record) {
   if (has_time) NoteTime(recent, own_ms, time_ms);
   const Identity identity = IdentityOf(record, record.partition, /*is_output=*/false);
   if (!IsInRange(identity.id)) return;
-  if (!has_time && recent.untimed.size() < StreamTime::kWindow) recent.untimed.push_back(inputs_.size());
+  if (!has_time) recent.untimed.push_back(inputs_.size());
   const auto bytes = [](const auto& part) { return part ? static_cast<int64_t>(part->size()) : 0; };
   const bool too_large = bytes(record.record.key) + bytes(record.record.value) > rules_.max_output_bytes;
   const uint64_t state = identity.state | (too_large ? uint64_t{kUndeliverable} : 0);
   inputs_.push_back(Input::At(identity.id, partition, identity.content, record.offset, time_ms, state));
-  inputs_.back().own_ms =
-      std::max(time_ms, *std::max_element(recent.times_ms.begin(), recent.times_ms.end()));
-  if (IsAhead(inputs_.back(), time_ms)) recent.ahead.emplace_back(inputs_.size() - 1, 0);
+  Input& input = inputs_.back();
+  input.own_ms = std::max(time_ms, *std::max_element(recent.times_ms.begin(), recent.times_ms.end()));
+  // A copy whose id is renewed, or that a replay takes for a first, leaves the id no younger.
+  int64_t latest_ms = input.own_ms;
+  for (const auto& [before, since] : recent.ahead) {
+    if (inputs_[before].id == input.id) latest_ms = std::max(latest_ms, inputs_[before].own_ms);
+  }
+  SetOwn(input, latest_ms);
+  if (IsAhead(input, time_ms)) recent.ahead.emplace_back(inputs_.size() - 1, 0);
 }
 
 void Verifier::NoteTime(Recent& recent, int64_t own_ms, int64_t now_ms) {
   std::rotate(recent.times_ms.begin(), recent.times_ms.begin() + 1, recent.times_ms.end());
   recent.times_ms.back() = own_ms;
-  // They may have come after a silence.
-  for (const size_t i : recent.untimed) inputs_[i].own_ms = std::max(inputs_[i].own_ms, own_ms);
+  // They may have come after a silence, or before it.
+  for (const size_t i : recent.untimed) SetOwn(inputs_[i], own_ms);
   recent.untimed.clear();
   std::erase_if(recent.ahead, [&](std::pair<size_t, size_t>& ahead) {
     const Input& input = inputs_[ahead.first];
@@ -199,6 +205,12 @@ void Verifier::NoteTime(Recent& recent, int64_t own_ms, int64_t now_ms) {
       overtaken_ms_[input.Place()] = now_ms;
     return true;
   });
+}
+
+void Verifier::SetOwn(Input& input, int64_t latest_ms) {
+  if (latest_ms <= input.own_ms) return;
+  earliest_own_ms_.try_emplace(input.Place(), input.own_ms);
+  input.own_ms = latest_ms;
 }
 
 void Verifier::AddOutput(const SurveyRecord& record) {
@@ -414,8 +426,8 @@ size_t Verifier::Choose(const Run& equal, const Run& all, int64_t next, bool is_
       return input.time_ms <= passed->time_ms + horizon_ms;
     });
     const auto few = at(std::min(index(place), chosen + kMostSteps));
-    const auto own = std::find_if(
-        at(chosen), few, [&](const Input& input) { return input.own_ms > passed->own_ms + horizon_ms; });
+    const auto own =
+        std::find_if(at(chosen), few, [&](const Input& input) { return !IsWithinHorizon(*passed, input); });
     if (own != few) place = own;
     const size_t may_pass = index(place);
     if (may_pass < equal.end) chosen = may_pass;
@@ -603,7 +615,14 @@ bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_jud
 bool Verifier::IsWithinHorizon(const Input& before, const Input& input) const {
   const int64_t horizon_ms = absl::ToInt64Milliseconds(rules_.horizon);
   // One that is dated a horizon later than its copy is dated wrongly.
-  return input.time_ms - before.time_ms <= horizon_ms && std::abs(input.own_ms - before.own_ms) <= horizon_ms;
+  return input.time_ms - before.time_ms <= horizon_ms && input.own_ms - EarliestOwn(before) <= horizon_ms &&
+         before.own_ms - EarliestOwn(input) <= horizon_ms;
+}
+
+int64_t Verifier::EarliestOwn(const Input& input) const {
+  const auto earliest = earliest_own_ms_.find(input.Place());
+  if (earliest == earliest_own_ms_.end()) return input.own_ms;
+  return earliest->second == kNoStreamTime ? input.time_ms : earliest->second;
 }
 
 // An id that came ahead of stream time is known from when that has come to it, or has jumped over it.

@@ -245,6 +245,9 @@ class Verifier {
     return IsAhead(input, input.time_ms) ? input.own_ms : input.time_ms;
   }
   bool IsWithinHorizon(const Input& before, const Input& input) const;
+  // The record may be as young as this, and as old as it was.
+  void SetOwn(Input& input, int64_t latest_ms);
+  int64_t EarliestOwn(const Input& input) const;
   // Whether a filter may still know the id of `before`.
   bool MayBeKept(const Input* before, const Input& input) const;
   bool IsJudged(const Input& input) const;
@@ -270,6 +273,8 @@ class Verifier {
   std::vector<std::optional<int64_t>> begins_;  // offsets where the group has begun, unless it is passed
   std::vector<int64_t> first_times_ms_;
   std::vector<Recent> recent_;
+  // Of records whose own time is uncertain, by Place(): the earliest it may be; own_ms is the latest.
+  absl::flat_hash_map<uint64_t, int64_t> earliest_own_ms_;
   // Where stream time passed over a record, by Place(): to where.
   absl::flat_hash_map<uint64_t, int64_t> overtaken_ms_;
   std::vector<Input> inputs_;

@@ -618,6 +618,7 @@ TEST_F(VerifyTest, WhereStreamTimeStandsRecordsAreJudgedByTheirOwnTime) {
     rules_.renew = round % 5 == 0;
     const int64_t gap_ms = kHorizonMs / (int64_t{1} << (random() % 10)) * 2;
     const bool has_wrong = round % 2 == 0;
+    const bool is_long = !rules_.renew && round % 3 == 0;
     input_.clear();
     int64_t now_ms = kStart;
     for (int i = 0; i < 1000; ++i) {
@@ -633,8 +634,11 @@ TEST_F(VerifyTest, WhereStreamTimeStandsRecordsAreJudgedByTheirOwnTime) {
       rec.time_ms = now_ms;
       if (has_wrong && random() % 20 == 0) rec.time_ms = -1;
       if (has_wrong && random() % 20 == 0) rec.time_ms = static_cast<int64_t>(random() % (2 * kStart));
+      if (is_long && i >= 300 && i < 600) rec.time_ms = -1;
       input_.push_back(rec);
     }
+    // The producer sends all of it again.
+    if (is_long) input_.insert(input_.end(), input_.begin(), input_.begin() + 1000);
     Number(input_);
     const std::unique_ptr<DedupStage> stage = *DedupStage::Create(
         {.horizon = rules_.horizon, .target_fpp = 1e-12, .renew = rules_.renew}, ExactFilter::Factory());
