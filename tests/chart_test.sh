@@ -22,6 +22,11 @@ oldest=1.27 oldest_sidecar=1.29 newest=1.37
 few=podDisruptionBudget.enabled=false
 many=dashboards.enabled=true,secrets[0].name=kafka,config.lanes=4,config.scope=topic,podLabels.team=orders
 many+=,verify.enabled=true,verify.textfileFolder=/var/lib/node_exporter,networkPolicy.enabled=true
+many+=,configMaps[0].name=company-ca,priorityClassName=high,imagePullSecrets[0].name=registry
+many+=,env[0].name=PLACE,env[0].value=here,envFrom[0].secretRef.name=more,nodeSelector.disk=fast
+many+=,extraVolumes[0].name=scratch,extraVolumes[0].emptyDir.medium=Memory
+many+=,extraVolumeMounts[0].name=scratch,extraVolumeMounts[0].mountPath=/scratch
+many+=,initContainers[0].name=first,initContainers[0].image=busybox:1
 for values in "$few" "$many"; do
   for version in $oldest $newest; do
     quietly "$helm" template orders "$chart" --kube-version "$version" --set "$values" > "$work/chart.yaml"
@@ -53,6 +58,22 @@ for expected in \
     exit 1
   fi
 done
+# What both kinds of pods take from the values.
+for expected in configmaps/company-ca 'priorityClassName: high' 'name: registry' 'name: PLACE' 'name: more' \
+  'mountPath: /scratch' 'image: busybox:1' 'disk: fast'; do
+  if [ "$(grep -c "$expected" "$work/chart.yaml")" -ne 2 ]; then
+    echo "'$expected' is not once in the stage's pods and once in those of verify" >&2
+    exit 1
+  fi
+done
+# KEDA takes strings alone, and scales what the chart makes.
+"$1/python/bin/python3" - "$work/default.yaml" connectors/kubernetes/keda.yaml << 'END'
+import sys, yaml
+made = {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(open(sys.argv[1])) if each}
+scaled = yaml.safe_load(open(sys.argv[2]))["spec"]
+assert (scaled["scaleTargetRef"]["kind"], scaled["scaleTargetRef"]["name"]) in made, made
+assert all(isinstance(each, str) for trigger in scaled["triggers"] for each in trigger["metadata"].values())
+END
 for version in $oldest_sidecar $newest; do
   "$validate" --strict --quiet --kubernetes-version "$version" "$sidecar"
 done

@@ -40,6 +40,9 @@ KINDS = {
     "account": "/api/v1/namespaces/default/serviceaccounts",
     "budget": "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
     "monitor": "/apis/monitoring.coreos.com/v1/namespaces/default/servicemonitors",
+    "pod monitor": "/apis/monitoring.coreos.com/v1/namespaces/default/podmonitors",
+    "policy": "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+    "verify": "/apis/batch/v1/namespaces/default/cronjobs",
     "rules": "/apis/monitoring.coreos.com/v1/namespaces/default/prometheusrules",
 }
 
@@ -180,6 +183,7 @@ def follow_the_page(cluster):
 def main(tools):
     with Cluster(os.path.abspath(tools)) as cluster:
         cluster.define("servicemonitors", "ServiceMonitor")
+        cluster.define("podmonitors", "PodMonitor")
         cluster.define("prometheusrules", "PrometheusRule")
         follow_the_page(cluster)
         every = ["--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true"]
@@ -196,6 +200,25 @@ def main(tools):
         after = cluster.pod()
         look_at_memory(cluster, "896Mi")
         assert after["metadata"]["annotations"] != before["metadata"]["annotations"], after
+
+        # What a company's cluster adds, to the pods of the stage and to those of verify.
+        added = {
+            "configMaps": [{"name": "company-ca"}], "priorityClassName": "system-cluster-critical",
+            "imagePullSecrets": [{"name": "registry"}], "podLabels": {"team": "orders"},
+            "env": [{"name": "PLACE", "value": "here"}], "envFrom": [{"secretRef": {"name": "more", "optional": True}}],
+            "initContainers": [{"name": "first", "image": "busybox:1"}],
+            "extraVolumes": [{"name": "scratch", "emptyDir": {}}],
+            "extraVolumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+            "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/lethe"}},
+            "podMonitor": {"enabled": True}, "networkPolicy": {"enabled": True}, "verify": {"enabled": True}}
+        settings = [f"--set-json={key}={json.dumps(value)}" for key, value in added.items()]
+        cluster.helm("upgrade", "orders", CHART, *settings)
+        made = cluster.of_release()
+        assert [made[kind] for kind in ("pod monitor", "policy", "verify")] == [["orders"], ["orders"], ["orders-verify"]]
+        spec = cluster.pod()["spec"]
+        assert spec["priorityClassName"] == "system-cluster-critical", spec
+        assert [each["name"] for each in spec["volumes"]] == ["config", "configmap-company-ca", "scratch"], spec
+        assert [each["name"] for each in spec["initContainers"]] == ["first"], spec
 
         cluster.helm("uninstall", "orders")
         assert cluster.of_release() == {}, cluster.of_release()

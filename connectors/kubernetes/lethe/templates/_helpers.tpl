@@ -44,3 +44,92 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $schemas := ternary 64 0 (hasKey .Values.config "schema_registry") -}}
 {{- add $memory (mul $lanes $lane) $snapshot $schemas 64 -}}Mi
 {{- end -}}
+
+{{/* What the pods of lethe and of its check share: who they are, where they run, what they may do. */}}
+{{- define "lethe.pod" -}}
+serviceAccountName: {{ .Values.serviceAccount.name | default (include "lethe.name" .) }}
+automountServiceAccountToken: false
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+{{- with .Values.initContainers }}
+initContainers: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Of their containers: the image, and what they read. */}}
+{{- define "lethe.container" -}}
+image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+env:
+  # The pod's name is the instance: it stays when the pod is replaced (static membership).
+  - name: HOSTNAME
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.name
+  {{- with .Values.env }}{{ toYaml . | nindent 2 }}{{ end }}
+{{- with .Values.envFrom }}
+envFrom: {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end -}}
+
+{{- define "lethe.volumeMounts" -}}
+- name: config
+  mountPath: /etc/lethe/lethe.yaml
+  subPath: lethe.yaml
+  readOnly: true
+{{- range .Values.secrets }}
+- name: secret-{{ .name }}
+  mountPath: /etc/lethe/secrets/{{ .name }}
+  readOnly: true
+{{- end }}
+{{- range .Values.configMaps }}
+- name: configmap-{{ .name }}
+  mountPath: /etc/lethe/configmaps/{{ .name }}
+  readOnly: true
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "lethe.volumes" -}}
+- name: config
+  configMap:
+    name: {{ include "lethe.name" . }}
+{{- range .Values.secrets }}
+- name: secret-{{ .name }}
+  secret:
+    secretName: {{ .name }}
+    defaultMode: 0440
+{{- end }}
+{{- range .Values.configMaps }}
+- name: configmap-{{ .name }}
+  configMap:
+    name: {{ .name }}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
