@@ -82,6 +82,7 @@ void Worker::Step() {
   } else if (transactions_.IsDue() || (transactions_.is_open() && pace_.is_blocked())) {
     transactions_.Commit();
   }
+  HandlePostponed();
   if (!state_.fatal.ok()) return;
   held_.Look(tasks_);
   pace_.Look();
@@ -145,12 +146,35 @@ absl::Status Worker::Process() {
       const RecordRun run = absl::MakeConstSpan(batch).subspan(begin, end - begin);
       if (absl::Status done = phases_.Advance(*task, run); !done.ok()) {
         source_.ReadAgainFrom(begin, tasks_);
+        PostponeEvents(end);
         return done;
       }
     }
     begin = end;
   }
   return absl::OkStatus();
+}
+
+void Worker::PostponeEvents(size_t begin) {
+  const std::vector<InputRecord>& batch = source_.batch();
+  for (size_t i = begin; i < batch.size(); ++i) {
+    const SourceEvent* const event = batch[i].event;
+    // After a seek the source says again where a log ends, and which batch cannot be read.
+    if (event == nullptr || event->kind == SourceEvent::Kind::kEnd ||
+        event->kind == SourceEvent::Kind::kUnreadable) {
+      continue;
+    }
+    postponed_.emplace_back(batch[i], *event);
+  }
+}
+
+// Half a batch would be committed if this came before the abort.
+void Worker::HandlePostponed() {
+  for (auto& [at, event] : std::exchange(postponed_, {})) {
+    if (!state_.fatal.ok()) return;
+    at.event = &event;
+    HandleEvent(at);
+  }
 }
 
 void Worker::HandleEvent(const InputRecord& at) {

@@ -2,7 +2,10 @@
 #ifndef LETHE_SRC_PIPELINE_WORKER_H_
 #define LETHE_SRC_PIPELINE_WORKER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "src/pipeline/assign/input_watch.h"
@@ -48,6 +51,9 @@ class Worker {
   // Not OK: the transaction must be aborted; the rest of the batch is read again.
   absl::Status Process();
   void HandleEvent(const InputRecord& at);
+  // Keeps what the source says only once of the batch from `begin` on, which is read again.
+  void PostponeEvents(size_t begin);
+  void HandlePostponed();
   // Between two batches: what is due now and then.
   void Look();
   // Becomes another member: another process has taken this one's name, or offsets that this one has sent may
@@ -70,6 +76,7 @@ class Worker {
   InputWatch input_watch_;
   Publisher publisher_;
   Phases phases_;
+  std::vector<std::pair<InputRecord, SourceEvent>> postponed_;
 };
 
 }  // namespace lethe

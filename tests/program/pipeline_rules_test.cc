@@ -328,6 +328,29 @@ TEST_F(PipelineRulesTest, Rule5ThePositionBehindControlRecordsIsCommitted) {
   EXPECT_EQ(Out(), "a b");
 }
 
+// The client says it once, and reads the partition no further.
+TEST_F(PipelineRulesTest, OffsetsThatAreGoneAreHeardOfThoughATransactionFailsBeforeThem) {
+  Send({"a", "b"}, 1);
+  {
+    Life life(cluster_, options_);
+    life.Assign(1);
+    ASSERT_TRUE(life.Run().ok());
+  }
+  Send({"c"}, 1);
+  Life life(cluster_, options_);
+  life.Assign(0);
+  const Task& restored = life.Assign(1);
+  EXPECT_EQ(restored.phase(), Phase::kRestoring);
+  cluster_.DeleteBefore(1, 1);
+  Send({"d"}, 0);
+  life.sink.fail_writes = 1;
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(restored.phase(), Phase::kActive);
+  EXPECT_EQ(life.sink.aborts, 1);
+  EXPECT_EQ(cluster_.committed[1].offset, 3);
+  EXPECT_EQ(cluster_.output.size(), 4u);
+}
+
 TEST_F(PipelineRulesTest, Rule5AnAbortSeeksOnlyThePartitionsOfItsTransaction) {
   Send({"a"}, 0);
   Life life(cluster_, options_);

@@ -153,6 +153,7 @@ void FakeSource::Assign(const std::vector<const Task*>& tasks) {
   for (const Task* task : tasks) {
     positions[task->id()] = task->next();
     at_end_.erase(task->id());
+    gone_.erase(task->id());
   }
   if (group_ != nullptr) group_->Answered(*this);
 }
@@ -173,6 +174,7 @@ bool FakeSource::TakeGeneration() {
 void FakeSource::Reassign(const Task& task, const Tasks& /*all*/) {
   positions[task.id()] = task.next();
   at_end_.erase(task.id());
+  gone_.erase(task.id());
 }
 
 ByTopic<Cluster::CommittedOffsets> FakeAnswers::AskCommitted(const std::map<std::string, int32_t>& counts) {
@@ -267,9 +269,10 @@ void FakeSource::PollBatch(absl::Duration /*timeout*/, size_t limit, size_t /*mo
     told.pop_front();
   }
   for (auto& [partition, position] : positions) {
-    if (paused.contains(partition)) continue;
+    if (paused.contains(partition) || gone_.contains(partition)) continue;
     const FakeCluster::Log& log = cluster_.logs[partition];
     if (position < log.start || position > log.end()) {
+      gone_.insert(partition);
       AddEvent(partition, position, SourceEvent::Kind::kUnreadDeleted, "offset out of range");
       continue;
     }
@@ -314,7 +317,7 @@ void FakeSource::AddEvent(TopicPartition partition, int64_t offset, SourceEvent:
 
 void FakeSource::MoveTo(const Task& task, int64_t offset) {
   seeks.emplace_back(task.id(), offset);
-  if (positions.contains(task.id())) positions[task.id()] = offset;
+  if (positions.contains(task.id()) && !gone_.contains(task.id())) positions[task.id()] = offset;
   at_end_.erase(task.id());
 }
 

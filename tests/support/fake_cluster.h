@@ -180,6 +180,7 @@ class FakeSource final : public Source {
   std::deque<std::unique_ptr<InputHeaders>> headers_;
   std::deque<SourceEvent> events_;
   std::set<At> at_end_;  // of which that was said
+  std::set<At> gone_;    // not read until they are assigned again, as it was said
 };
 
 // Answers of the cluster in memory to a group that reads the inputs of these flows.
