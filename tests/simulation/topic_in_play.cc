@@ -334,8 +334,14 @@ bool TopicInPlay::has_ids() const {
 
 int64_t TopicInPlay::Committed() const {
   int64_t sum = 0;
-  for (int32_t p = 0; p < site_.broker.CountPartitions(names_.input); ++p) {
-    sum += site_.group.CommittedNow(names_.input, p).offset;
+  const auto add = [&](const Group& group, const std::string& topic) {
+    for (int32_t p = 0; p < site_.broker.CountPartitions(topic); ++p) {
+      sum += group.CommittedNow(topic, p).offset;
+    }
+  };
+  add(site_.group, names_.judged);
+  for (const std::string& input : names_.inputs) {
+    if (is_routed()) add(*site_.routing_group, input);
   }
   return sum;
 }

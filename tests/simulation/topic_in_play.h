@@ -85,7 +85,7 @@ class TopicInPlay {
 
   // Whether the group has committed all that is to be judged.
   bool IsDone() const;
-  // Of all its partitions, as a measure of progress.
+  // By the groups, of all its partitions, as a measure of progress.
   int64_t Committed() const;
 
   // What processes report, when all is committed and nothing happens any more. Of a partition that two of
