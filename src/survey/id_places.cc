@@ -175,6 +175,11 @@ void IdPlaces::Count(const Field& field) {
   }
 }
 
+int64_t IdPlaces::RecordsWith(const Field& field) const {
+  const auto known = records_.find(field.ToString());
+  return known == records_.end() ? 0 : known->second;
+}
+
 std::vector<Field> IdPlaces::AtLeast(int64_t least, int64_t least_by_schema, size_t most) const {
   std::vector<std::pair<int64_t, std::string>> places;
   for (const auto& [place, records] : records_) {

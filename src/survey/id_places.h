@@ -32,6 +32,8 @@ class IdPlaces {
   // The same of a key, if it is framed.
   void AddKey(absl::string_view key, const RecordHeaders* headers, SchemaSource* schemas);
 
+  // 0 also if there are so many places that this one is not counted.
+  int64_t RecordsWith(const Field& field) const;
   // Places in at least `least` records, or so many by their schema; the most frequent first, at most `most`.
   std::vector<Field> AtLeast(int64_t least, int64_t least_by_schema, size_t most) const;
 

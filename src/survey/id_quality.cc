@@ -4,17 +4,17 @@
 #include <cmath>
 #include <tuple>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "src/survey/id_names.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
 
 constexpr double kGoodPresent = 0.99, kDoubtfulPresent = 0.9;
 constexpr double kLeastBySchema = 0.1;
-constexpr double kGoodChanged = 0.001, kDoubtfulChanged = 0.1;
+constexpr double kFewChanged = 0.001, kDoubtfulChanged = 0.1;
 // A significant share of exact copies.
 constexpr double kNotable = 0.001;
 
@@ -32,34 +32,30 @@ std::string Presence(const IdEvidence& evidence) {
              : absl::StrCat("in ", Percent(evidence.present_share()), " of the records");
 }
 
-// The last step of a name: "order_id" of json:/order/order_id.
-std::string LastName(const IdSpec& id) {
-  const std::string& name = id.fields.back().name;
-  return absl::AsciiStrToLower(name.substr(name.find_last_of("/.:") + 1));
+bool Any(const IdSpec& id, bool (*is)(const Field&)) {
+  return std::any_of(id.fields.begin(), id.fields.end(), is);
 }
 
-// One field that is a time by its name: events of one moment would share the id, however few the survey met.
-bool IsTime(const IdSpec& id) {
-  if (id.fields.size() != 1) return false;
-  const std::string name = LastName(id);
-  if (name == "ts" || name == "date") return true;
-  for (const char* end : {"time", "timestamp", "_ts", "_at"}) {
-    if (absl::EndsWith(name, end)) return true;
-  }
-  return absl::EndsWith(id.fields[0].name, "At");
+// With another field, such as the key, a place in a log or a time tells events apart.
+bool IsMoment(const IdSpec& id, const IdEvidence& evidence) {
+  return evidence.why_envelope.empty() &&
+         (evidence.is_moment || (id.fields.size() == 1 && Any(id, IsMomentName)));
 }
 
-// 0 for a usual name of an id, more for others.
-int Unlikeliness(const IdSpec& id) {
-  const std::string name = LastName(id);
-  if (name == "id" || name == "uuid" || name == "guid") return 0;
-  for (const char* hint : {"event", "message", "idempotency", "request", "msg"}) {
-    if (absl::StrContains(name, hint) && absl::EndsWith(name, "id")) return 0;
-  }
-  if (absl::StrContains(name, "idempot") || absl::StrContains(name, "dedup")) return 0;
-  if (absl::EndsWith(name, "id") || absl::StrContains(name, "uuid") || absl::StrContains(name, "key"))
-    return 1;
-  return 2;
+bool IsTrace(const IdSpec& id, const IdEvidence& evidence) {
+  return evidence.why_envelope.empty() && id.fields.size() == 1 && Any(id, IsTraceName);
+}
+
+// An id that finds copies is one; other records that are equal but for it are events with equal contents.
+bool IsNewAtEachSending(const IdEvidence& evidence) {
+  const double notable = kNotable * evidence.records;
+  return evidence.copies <= notable && evidence.equal_but_for_it - evidence.copies > notable;
+}
+
+std::string Lost(const IdEvidence& evidence) {
+  return absl::StrCat(FormatCount(std::llround(evidence.changed)),
+                      " records differ from the first one with their id, and would be dropped: ",
+                      Percent(evidence.changed_share()), " of the events");
 }
 
 }  // namespace
@@ -67,55 +63,55 @@ int Unlikeliness(const IdSpec& id) {
 IdQuality QualityOf(const IdSpec& id, const IdEvidence& evidence) {
   const double present = evidence.present_share();
   const double changed = evidence.changed_share();
+  if (IsMoment(id, evidence) || IsTrace(id, evidence)) return IdQuality::kPoor;
   // The records with a schema may be one kind of several in the topic, and the right id of theirs.
   if (id.needs_schema() && present >= kLeastBySchema && present < kDoubtfulPresent &&
-      changed <= kGoodChanged) {
+      changed <= kFewChanged) {
     return IdQuality::kDoubtful;
   }
-  if (present >= kGoodPresent && changed <= kGoodChanged && !IsTime(id)) return IdQuality::kGood;
-  if (present >= kDoubtfulPresent && changed <= kDoubtfulChanged) return IdQuality::kDoubtful;
-  return IdQuality::kPoor;
+  if (present < kDoubtfulPresent || changed > kDoubtfulChanged) return IdQuality::kPoor;
+  const bool is_good = present >= kGoodPresent && evidence.changed == 0 && !IsNewAtEachSending(evidence);
+  return is_good ? IdQuality::kGood : IdQuality::kDoubtful;
 }
 
-IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence,
-                    const std::optional<IdEvidence>& whole_value) {
+IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence) {
   const IdQuality quality = QualityOf(id, evidence);
   if (evidence.present == 0) return {IdQuality::kPoor, "in no record"};
   const std::string presence = Presence(evidence);
+  const std::string envelope = evidence.why_envelope.empty() ? "" : absl::StrCat(evidence.why_envelope, "; ");
+  if (IsMoment(id, evidence)) {
+    return {quality, "a time, or a place in a log: takes events of the same moment for one"};
+  }
+  if (IsTrace(id, evidence)) return {quality, "names a trace, which several events share"};
+  if (evidence.changed > 0) return {quality, absl::StrCat(envelope, Lost(evidence))};
   if (IsValue(id)) {
     return {std::max(quality, IdQuality::kDoubtful),
             "finds copies that are equal byte for byte, and takes two equal events for one"};
   }
   if (evidence.present_share() < kGoodPresent) {
-    return {quality, absl::StrCat(presence, " only; the others would pass unjudged")};
+    return {quality, absl::StrCat(envelope, presence, " only; the others would pass unjudged")};
   }
-  if (evidence.changed_share() > kGoodChanged) {
-    return {quality, absl::StrCat(Percent(evidence.changed_share()),
-                                  " of the events share it with another that says something else")};
+  if (IsNewAtEachSending(evidence)) {
+    return {quality, absl::StrCat("never twice the same, though ",
+                                  Percent((evidence.equal_but_for_it - evidence.copies) / evidence.records),
+                                  " of the records are equal to another but for it: new at each sending?")};
   }
-  // A candidate that finds copies is an id; the other equal records are events with equal contents.
-  if (whole_value && evidence.copies <= kNotable * evidence.records) {
-    const double missed = whole_value->copies - evidence.copies;
-    if (missed > kNotable * evidence.records) {
-      return {IdQuality::kDoubtful,
-              absl::StrCat("never twice the same, though ", Percent(missed / evidence.records),
-                           " of the records are equal to another: new at each sending?")};
-    }
-  }
-  if (IsTime(id)) return {quality, "a time by its name: takes events of the same moment for one"};
-  if (evidence.copies == 0) return {quality, absl::StrCat(presence, ", and never twice the same")};
-  return {quality,
-          absl::StrCat(presence, evidence.changed == 0 ? "; copies are equal byte for byte"
-                                                       : "; nearly all copies are equal byte for byte")};
+  if (evidence.copies == 0) return {quality, absl::StrCat(envelope, presence, ", and never twice the same")};
+  return {quality, absl::StrCat(envelope, presence, "; copies are equal byte for byte")};
 }
 
 bool IsPreferred(const IdSpec& x, IdQuality x_quality, const IdEvidence& x_evidence, const IdSpec& y,
                  IdQuality y_quality, const IdEvidence& y_evidence) {
+  const auto is_of_envelope = [](const IdEvidence& evidence, IdQuality quality) {
+    return !evidence.why_envelope.empty() && quality != IdQuality::kPoor;
+  };
+  const bool is_x = is_of_envelope(x_evidence, x_quality);
+  if (is_x != is_of_envelope(y_evidence, y_quality)) return is_x;
   if (x_quality != y_quality) return x_quality < y_quality;
-  // `value`, the last resort, comes before doubtful candidates only if it finds copies.
+  // `value`, the last resort, comes before doubtful candidates only if it finds exact copies.
   if (IsValue(x) != IsValue(y)) {
     const IdEvidence& value = IsValue(x) ? x_evidence : y_evidence;
-    return IsValue(x) == (value.copies > kNotable * value.records);
+    return IsValue(x) == (value.copies - value.changed > kNotable * value.records);
   }
   const auto rank = [](const IdSpec& id, const IdEvidence& evidence) {
     const double found =

@@ -2,30 +2,32 @@
 #ifndef LETHE_SURVEY_ID_QUALITY_H_
 #define LETHE_SURVEY_ID_QUALITY_H_
 
-#include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "src/survey/survey.h"
 
 namespace lethe {
 
-// Estimated numbers of records.
+// Estimated numbers of records, and what else is known of an id.
 struct IdEvidence {
-  double records = 0;  // all
-  double present = 0;  // have it
+  double records = 0;  // all that could have it: of an id in values, those with a value
+  double present = 0;  // of these
   double copies = 0;   // repeat an earlier one
-  double changed = 0;  // of the copies: with another payload than the first
+  double changed = 0;  // of the copies: in another record than the first, by key, value and headers
+  // Records that repeat an earlier one but for the key and headers of this id; 0 if it has none of these.
+  double equal_but_for_it = 0;
+  double events = 0;               // with an id and without exact copies
+  bool is_moment = false;          // a time by its contents
+  absl::string_view why_envelope;  // it is the id of the envelope; empty: it is not
 
   double present_share() const { return records == 0 ? 0 : present / records; }
-  // Share of events (records without exact copies) that share it with another event.
-  double changed_share() const {
-    const double events = present - (copies - changed);
-    return events <= 0 ? 0 : changed / events;
-  }
+  // Share of events that share it with another event.
+  double changed_share() const { return events <= 0 ? 0 : changed / events; }
 };
 
-// Good: in 99 % of the records, and at most 1 in 1,000 events shares it. Doubtful: 90 %, and 1 in 10; or, by
-// a schema, 10 % and 1 in 1,000.
+// Good: in 99 % of the records, and no two events share it. Doubtful: in 90 %, and 1 in 10; or, by a schema,
+// 10 % and 1 in 1,000; or new at each sending. Times, places in a database's log, traces and spans are poor.
 IdQuality QualityOf(const IdSpec& id, const IdEvidence& evidence);
 
 struct IdOpinion {
@@ -33,10 +35,7 @@ struct IdOpinion {
   std::string remark;
 };
 
-// `whole_value`: the evidence of `value` during a search. It shows candidates that differ between exact
-// copies.
-IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence,
-                    const std::optional<IdEvidence>& whole_value);
+IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence);
 
 // Whether to propose x before y.
 bool IsPreferred(const IdSpec& x, IdQuality x_quality, const IdEvidence& x_evidence, const IdSpec& y,

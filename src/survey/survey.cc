@@ -1,11 +1,16 @@
 #include "src/survey/survey.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <random>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "src/record/timestamp.h"
+#include "src/survey/envelopes.h"
+#include "src/survey/id_names.h"
 #include "src/survey/id_places.h"
 #include "src/survey/id_quality.h"
 #include "src/text/fixed_hash.h"
@@ -25,6 +30,51 @@ constexpr size_t kTimes = 65536;
 
 uint64_t HashOf(absl::string_view bytes) { return FixedHash(bytes).a; }
 
+void Mix(std::optional<absl::string_view> part, uint64_t& hash) {
+  hash = (hash ^ (part ? HashOf(*part) | 1 : 2)) * 0x9E37'79B9'7F4A'7C15;
+  hash ^= hash >> 32;
+}
+
+// Of key, value and headers, but for those that only name a sending.
+uint64_t ContentOf(const SurveyRecord& record) {
+  uint64_t hash = 1;
+  Mix(record.record.key, hash);
+  Mix(record.record.value, hash);
+  for (const auto& [name, text] : record.headers) {
+    if (IsHeaderOfSending(name)) continue;
+    Mix(name, hash);
+    Mix(text, hash);
+  }
+  return hash;
+}
+
+// The same without the key and the headers that the id reads.
+uint64_t ContentBut(const IdSpec& id, const SurveyRecord& record) {
+  SurveyRecord rest = record;
+  std::vector<std::pair<absl::string_view, std::optional<absl::string_view>>> headers;
+  const auto is_of_id = [&](absl::string_view name) {
+    return std::any_of(id.fields.begin(), id.fields.end(), [&](const Field& field) {
+      return field.kind == Field::Kind::kHeader && field.name == name;
+    });
+  };
+  for (const auto& header : record.headers) {
+    if (!is_of_id(header.first)) headers.push_back(header);
+  }
+  rest.headers = headers;
+  if (id.reads_key()) rest.record.key = std::nullopt;
+  return ContentOf(rest);
+}
+
+bool ReadsOutsideOfValue(const IdSpec& id) {
+  return id.reads_key() || std::any_of(id.fields.begin(), id.fields.end(),
+                                       [](const Field& field) { return field.kind == Field::Kind::kHeader; });
+}
+
+bool ReadsOnlyKey(const IdSpec& id) {
+  return std::all_of(id.fields.begin(), id.fields.end(),
+                     [](const Field& field) { return field.kind == Field::Kind::kKey || field.in_key; });
+}
+
 // A record that is kept until the candidates are chosen.
 struct Held : RecordHeaders {
   explicit Held(const SurveyRecord& from)
@@ -38,6 +88,7 @@ struct Held : RecordHeaders {
     for (const auto& [name, text] : from.headers) {
       headers.emplace_back(name, text ? std::optional<std::string>(*text) : std::nullopt);
     }
+    for (const auto& [name, text] : headers) views.emplace_back(name, text);
   }
 
   size_t bytes() const {
@@ -57,12 +108,14 @@ struct Held : RecordHeaders {
     RecordView view = {.headers = this};
     if (has_key) view.key = key;
     if (has_value) view.value = value;
-    return {.record = view, .headers = {}, .partition = partition, .offset = offset, .time_ms = time_ms};
+    return {.record = view, .headers = views, .partition = partition, .offset = offset, .time_ms = time_ms};
   }
 
   bool has_key, has_value;
   std::string key, value;
   std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  std::vector<std::pair<absl::string_view, std::optional<absl::string_view>>>
+      views;  // of them; a move leaves them in place
   int32_t partition;
   int64_t offset;
   int64_t time_ms;
@@ -71,36 +124,72 @@ struct Held : RecordHeaders {
 // A candidate's hash in each of the first records; 0: none.
 using Column = std::vector<uint64_t>;
 
+// An id to measure, and what is known of it beforehand.
+struct Proposal {
+  IdSpec id;
+  bool is_moment = false;               // a time by its contents
+  absl::string_view why_envelope = "";  // it is the envelope's id; empty: it is not
+};
+
 // A candidate, measured on all records.
 class Tracked {
  public:
-  Tracked(IdSpec id, int64_t memory_bytes, SchemaSource* schemas)
-      : reader_({.id = id, .schemas = schemas}), sample_(memory_bytes) {
-    candidate_.id = std::move(id);
+  Tracked(Proposal proposal, int64_t memory_bytes, SchemaSource* schemas)
+      : proposal_(std::move(proposal)),
+        needs_value_(!ReadsOnlyKey(proposal_.id)),
+        reader_({.id = proposal_.id, .schemas = schemas}),
+        sample_(ReadsOutsideOfValue(proposal_.id) ? memory_bytes / 2 : memory_bytes) {
+    candidate_.id = proposal_.id;
+    if (ReadsOutsideOfValue(proposal_.id)) rest_.emplace(memory_bytes / 2);
   }
 
-  void Add(const SurveyRecord& record, uint32_t payload) {
+  // `content`: a hash of the whole record.
+  void Add(const SurveyRecord& record, uint32_t content) {
     const RecordFields& fields = reader_.Read(record.record);
+    const bool counts = record.record.value || !needs_value_;
+    countable_ += counts;
     if (fields.id_state == RecordFields::State::kPresent) {
-      sample_.Add({HashOf(fields.id), record.time_ms, record.offset, record.partition, payload});
+      present_ += counts;
+      sample_.Add({HashOf(fields.id), record.time_ms, record.offset, record.partition, content});
+      if (rest_) {
+        rest_->Add({ContentBut(proposal_.id, record), record.time_ms, record.offset, record.partition, 0});
+      }
       return;
     }
     ++(fields.id_state == RecordFields::State::kMissing ? candidate_.missing : candidate_.malformed);
-    if (candidate_.unusable.size() < kUnusableShown) {
+    candidate_.tombstones += !counts;
+    if (counts && candidate_.unusable.size() < kUnusableShown) {
       candidate_.unusable.push_back({record.partition, record.offset, std::string(fields.reason)});
     }
   }
 
-  IdCandidate Candidate() {
+  // And its evidence.
+  std::pair<IdCandidate, IdEvidence> Measured() {
     IdCandidate candidate = candidate_;
     candidate.figures = sample_.Figures();
-    return candidate;
+    const IdFigures& figures = candidate.figures;
+    IdEvidence evidence;
+    evidence.records = static_cast<double>(countable_);
+    evidence.present = static_cast<double>(present_);
+    candidate.present_share = evidence.present_share();
+    evidence.copies = figures.copies.value;
+    evidence.changed = figures.changed.value;
+    evidence.events = static_cast<double>(figures.records) - (evidence.copies - evidence.changed);
+    if (rest_) evidence.equal_but_for_it = rest_->Figures().copies.value;
+    evidence.is_moment = proposal_.is_moment;
+    evidence.why_envelope = proposal_.why_envelope;
+    return {std::move(candidate), evidence};
   }
 
  private:
+  const Proposal proposal_;
+  const bool needs_value_;
   RecordReader reader_;
   IdSample sample_;
+  std::optional<IdSample> rest_;  // of the records without the id, if it is in the key or in headers
   IdCandidate candidate_;
+  int64_t countable_ = 0;  // could have the id
+  int64_t present_ = 0;    // of these
 };
 
 Column ColumnOf(const IdSpec& id, const std::vector<Held>& records, SchemaSource* schemas) {
@@ -124,80 +213,173 @@ Column Joined(const Column& x, const Column& y) {
   return joined;
 }
 
-IdEvidence EvidenceOf(const Column& column, const Column& values) {
-  IdEvidence evidence;
-  evidence.records = static_cast<double>(column.size());
-  absl::flat_hash_map<uint64_t, uint64_t> first;
-  for (size_t i = 0; i < column.size(); ++i) {
-    if (column[i] == 0) continue;
-    ++evidence.present;
-    const auto [known, is_new] = first.emplace(column[i], values[i]);
-    if (is_new) continue;
-    ++evidence.copies;
-    evidence.changed += known->second != values[i];
-  }
-  return evidence;
+int64_t CopiesIn(const Column& column) {
+  absl::flat_hash_set<uint64_t> seen;
+  int64_t copies = 0;
+  for (const uint64_t hash : column) copies += hash != 0 && !seen.insert(hash).second;
+  return copies;
 }
 
-struct Scored {
-  IdSpec id;
-  Column column;
-  IdEvidence evidence;
-  IdQuality quality;
-};
-
-bool IsBetter(const Scored& x, const Scored& y) {
-  if (x.quality != y.quality) return x.quality < y.quality;
-  return x.evidence.changed_share() < y.evidence.changed_share();
+// Whether an integer is the time of its record, within a day, in one of the units that people use.
+// Nanoseconds are left out: there are ids of that size.
+bool IsNear(absl::string_view number, int64_t time_ms) {
+  int64_t value = 0;
+  const std::from_chars_result parsed = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size()) return false;
+  constexpr double kDayMs = 86'400'000;
+  for (const double to_ms : {1000.0, 1.0, 0.001}) {
+    if (std::abs(static_cast<double>(value) * to_ms - static_cast<double>(time_ms)) < kDayMs) return true;
+  }
+  return false;
 }
 
-std::vector<IdSpec> ChooseIds(const std::vector<Held>& records, SchemaSource* schemas) {
-  IdPlaces places;
-  for (const Held& held : records) {
-    for (const auto& [name, text] : held.headers) places.AddHeader(name);
-    if (held.has_value) places.AddValue(held.value, &held, schemas);
-    if (held.has_key) places.AddKey(held.key, &held, schemas);
+// The first records, and the ids that they suggest.
+class Search {
+ public:
+  Search(const std::vector<Held>& records, SchemaSource* schemas) : records_(records), schemas_(schemas) {
+    for (const Held& held : records_) contents_.push_back(ContentOf(held.View()) | 1);
   }
-  const Column values = ColumnOf({{{Field::Kind::kValue, ""}}}, records, nullptr);
-  std::vector<Scored> singles;
-  for (Field& field : places.AtLeast(static_cast<int64_t>(records.size() + 1) / 2,
-                                     static_cast<int64_t>(records.size() + 9) / 10, kMostPlaces)) {
-    Scored scored{{{std::move(field)}}, {}, {}, IdQuality::kPoor};
-    scored.column = ColumnOf(scored.id, records, schemas);
-    scored.evidence = EvidenceOf(scored.column, values);
-    scored.quality = QualityOf(scored.id, scored.evidence);
-    singles.push_back(std::move(scored));
-  }
-  std::stable_sort(singles.begin(), singles.end(), IsBetter);
 
-  std::vector<IdSpec> chosen;
-  const size_t in_pairs = std::min(singles.size(), kMostInPairs);
-  const bool needs_pair = singles.empty() || singles.front().quality != IdQuality::kGood;
-  std::vector<Scored> pairs;
-  for (size_t i = 0; needs_pair && i < in_pairs; ++i) {
-    for (size_t j = i + 1; j < in_pairs; ++j) {
-      Scored pair{{{singles[i].id.fields[0], singles[j].id.fields[0]}}, {}, {}, IdQuality::kPoor};
-      pair.evidence = EvidenceOf(Joined(singles[i].column, singles[j].column), values);
-      pair.quality = QualityOf(pair.id, pair.evidence);
-      if (pair.quality == IdQuality::kGood) pairs.push_back(std::move(pair));
+  // `envelope`: its name, or nothing.
+  std::vector<Proposal> Choose(std::string& envelope) {
+    FindPlaces();
+    const std::optional<Envelope> known = RecognizeEnvelope(places_, facts_);
+    std::vector<Proposal> chosen;
+    if (known) {
+      envelope = known->name;
+      chosen.push_back({known->id, false, known->why});
+    }
+    const std::vector<Scored> singles = Singles();
+    if (!known && (singles.empty() || singles.front().quality != IdQuality::kGood)) AddPairs(singles, chosen);
+    size_t left = kMostSingles;
+    bool has_moment = false;
+    for (const Scored& single : singles) {
+      const bool is_moment = single.evidence.is_moment || IsMomentName(single.id.fields[0]);
+      if (known && single.id.ToString() == known->id.ToString()) continue;
+      if (is_moment ? has_moment : left == 0) continue;
+      has_moment = has_moment || is_moment;
+      left -= !is_moment;
+      chosen.push_back({single.id, single.evidence.is_moment});
+    }
+    chosen.push_back({{{{Field::Kind::kKey, ""}}}});
+    chosen.push_back({{{{Field::Kind::kValue, ""}}}});
+    return chosen;
+  }
+
+ private:
+  struct Scored {
+    IdSpec id;
+    Column column;
+    IdEvidence evidence;
+    IdQuality quality = IdQuality::kPoor;
+  };
+
+  static bool IsBetter(const Scored& x, const Scored& y) {
+    if (x.quality != y.quality) return x.quality < y.quality;
+    return x.evidence.changed_share() < y.evidence.changed_share();
+  }
+
+  void FindPlaces() {
+    for (const Held& held : records_) {
+      if (held.has_key) places_.AddKey(held.key, &held, schemas_);
+      if (!held.has_value) continue;
+      for (const auto& [name, text] : held.headers) places_.AddHeader(name);
+      places_.AddValue(held.value, &held, schemas_);
+      ++facts_.records;
+      facts_.with_key += held.has_key;
+      const auto id = held.Last("id");
+      facts_.with_uuid_header += id && IsUuid(*id);
     }
   }
-  std::stable_sort(pairs.begin(), pairs.end(), IsBetter);
-  for (size_t i = 0; i < std::min(pairs.size(), kMostPairs); ++i) chosen.push_back(pairs[i].id);
-  for (size_t i = 0; i < std::min(singles.size(), kMostSingles); ++i) chosen.push_back(singles[i].id);
-  chosen.push_back({{{Field::Kind::kKey, ""}}});
-  chosen.push_back({{{Field::Kind::kValue, ""}}});
-  return chosen;
-}
 
-IdEvidence EvidenceOf(const IdCandidate& candidate, int64_t records) {
-  IdEvidence evidence;
-  evidence.records = static_cast<double>(records);
-  evidence.present = static_cast<double>(candidate.figures.records);
-  evidence.copies = candidate.figures.copies.value;
-  evidence.changed = candidate.figures.changed.value;
-  return evidence;
-}
+  std::vector<Scored> Singles() const {
+    const auto records = std::max<int64_t>(facts_.records, 1);
+    std::vector<Scored> singles;
+    for (Field& field : places_.AtLeast((records + 1) / 2, (records + 9) / 10, kMostPlaces)) {
+      Scored scored;
+      scored.id = {{std::move(field)}};
+      scored.column = ColumnOf(scored.id, records_, schemas_);
+      scored.evidence = EvidenceOf(scored.id, scored.column);
+      scored.evidence.is_moment = IsMoment(scored.id);
+      scored.quality = QualityOf(scored.id, scored.evidence);
+      singles.push_back(std::move(scored));
+    }
+    std::stable_sort(singles.begin(), singles.end(), IsBetter);
+    return singles;
+  }
+
+  // Of two places that are no id alone. A time, or what is new at each sending, would make one of any other.
+  void AddPairs(const std::vector<Scored>& singles, std::vector<Proposal>& chosen) const {
+    std::vector<const Scored*> parts;
+    for (const Scored& single : singles) {
+      const bool is_moment = single.evidence.is_moment || IsMomentName(single.id.fields[0]);
+      const bool is_of_sending = single.evidence.copies == 0 && single.evidence.equal_but_for_it > 0;
+      if (!is_moment && !is_of_sending && !IsTraceName(single.id.fields[0])) parts.push_back(&single);
+      if (parts.size() == kMostInPairs) break;
+    }
+    std::vector<Scored> pairs;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      for (size_t j = i + 1; j < parts.size(); ++j) {
+        Scored pair;
+        pair.id = {{parts[i]->id.fields[0], parts[j]->id.fields[0]}};
+        pair.evidence = EvidenceOf(pair.id, Joined(parts[i]->column, parts[j]->column));
+        pair.quality = QualityOf(pair.id, pair.evidence);
+        if (pair.quality == IdQuality::kGood) pairs.push_back(std::move(pair));
+      }
+    }
+    std::stable_sort(pairs.begin(), pairs.end(),
+                     [](const Scored& x, const Scored& y) { return x.evidence.copies > y.evidence.copies; });
+    for (size_t i = 0; i < std::min(pairs.size(), kMostPairs); ++i) chosen.push_back({pairs[i].id});
+  }
+
+  IdEvidence EvidenceOf(const IdSpec& id, const Column& column) const {
+    IdEvidence evidence;
+    const bool needs_value = !ReadsOnlyKey(id);
+    absl::flat_hash_map<uint64_t, uint64_t> first;
+    Column rest;
+    for (size_t i = 0; i < column.size(); ++i) {
+      const bool counts = records_[i].has_value || !needs_value;
+      evidence.records += counts;
+      if (column[i] == 0) continue;
+      evidence.present += counts;
+      ++evidence.events;
+      if (ReadsOutsideOfValue(id)) rest.push_back(ContentBut(id, records_[i].View()) | 1);
+      const auto [known, is_new] = first.emplace(column[i], contents_[i]);
+      if (is_new) continue;
+      ++evidence.copies;
+      if (known->second == contents_[i]) {
+        --evidence.events;
+      } else {
+        ++evidence.changed;
+      }
+    }
+    evidence.equal_but_for_it = static_cast<double>(CopiesIn(rest));
+    return evidence;
+  }
+
+  // A time by what it says: all texts are RFC 3339, or all numbers near the records' own times.
+  bool IsMoment(const IdSpec& id) const {
+    RecordReader reader({.id = id, .schemas = schemas_});
+    size_t present = 0;
+    for (const Held& held : records_) {
+      const SurveyRecord view = held.View();
+      const RecordFields& fields = reader.Read(view.record);
+      if (fields.id_state != RecordFields::State::kPresent) continue;
+      absl::string_view text = fields.id;
+      const bool is_number = id.fields[0].is_pointer() && text[0] == 'n';
+      if (id.fields[0].is_pointer()) text.remove_prefix(1);
+      if (is_number ? !IsNear(text, held.time_ms) : !ParseRfc3339(text)) return false;
+      ++present;
+    }
+    return present > 0;
+  }
+
+  const std::vector<Held>& records_;
+  SchemaSource* const schemas_;
+  std::vector<uint64_t> contents_;
+  IdPlaces places_;
+  EnvelopeFacts facts_;
+};
 
 // All times while they are few, then a reproducible sample.
 class Times {
@@ -234,12 +416,13 @@ class Times {
 
 class Survey::Impl {
  public:
-  explicit Impl(SurveyOptions options) : options_(std::move(options)), looks_for_id_(!options_.id) {
-    if (options_.id) tracked_.emplace_back(*options_.id, options_.memory_bytes, options_.schemas);
+  explicit Impl(SurveyOptions options) : options_(std::move(options)) {
+    if (options_.id) Track({*options_.id}, options_.memory_bytes);
   }
 
   void Add(const SurveyRecord& record) {
     ++records_;
+    tombstones_ += !record.record.value;
     frames_.Add(record.record.key, record.record.value);
     if (record.time_ms >= 0) {
       times_.Add(record.time_ms);
@@ -247,7 +430,7 @@ class Survey::Impl {
     } else {
       ++without_time_;
     }
-    if (!tracked_.empty()) return Track(record);
+    if (!tracked_.empty()) return Measure(record);
     held_.emplace_back(record);
     held_bytes_ += held_.back().bytes();
     if (held_.size() >= kFirstRecords || held_bytes_ >= kFirstBytes) ChooseAndTrack();
@@ -259,6 +442,8 @@ class Survey::Impl {
     if (tracked_.empty()) ChooseAndTrack();
     SurveyReport report;
     report.records = records_;
+    report.tombstones = tombstones_;
+    report.envelope = envelope_;
     report.without_time = without_time_;
     report.frames = frames_;
     if (unit_.MostAreWrong()) {
@@ -266,54 +451,53 @@ class Survey::Impl {
     } else {
       times_.Fill(report);
     }
-    for (Tracked& tracked : tracked_) report.candidates.push_back(tracked.Candidate());
-    Judge(report.candidates);
+    Rate(report.candidates);
     return report;
   }
 
  private:
-  void Track(const SurveyRecord& record) {
-    const uint64_t payload = record.record.value ? HashOf(*record.record.value) : 0;
-    for (Tracked& tracked : tracked_) tracked.Add(record, static_cast<uint32_t>(payload));
+  void Track(Proposal proposal, int64_t memory_bytes) {
+    tracked_.push_back(std::make_unique<Tracked>(std::move(proposal), memory_bytes, options_.schemas));
+  }
+
+  void Measure(const SurveyRecord& record) {
+    const auto content = static_cast<uint32_t>(ContentOf(record));
+    for (const auto& tracked : tracked_) tracked->Add(record, content);
   }
 
   void ChooseAndTrack() {
-    const std::vector<IdSpec> ids = ChooseIds(held_, options_.schemas);
-    for (const IdSpec& id : ids) {
-      tracked_.emplace_back(id, options_.memory_bytes / static_cast<int64_t>(ids.size()), options_.schemas);
-    }
-    for (const Held& held : held_) Track(held.View());
+    std::vector<Proposal> ids = Search(held_, options_.schemas).Choose(envelope_);
+    const int64_t share = options_.memory_bytes / static_cast<int64_t>(ids.size());
+    for (Proposal& id : ids) Track(std::move(id), share);
+    for (const Held& held : held_) Measure(held.View());
     held_ = {};
   }
 
-  void Judge(std::vector<IdCandidate>& candidates) const {
-    std::optional<IdEvidence> whole_value;
-    for (const IdCandidate& candidate : candidates) {
-      const bool is_value = candidate.id.ToString() == "value";
-      if (looks_for_id_ && is_value) whole_value = EvidenceOf(candidate, records_);
-    }
-    for (IdCandidate& candidate : candidates) {
-      const IdEvidence evidence = EvidenceOf(candidate, records_);
-      const IdOpinion opinion = OpinionOf(candidate.id, evidence, whole_value);
+  void Rate(std::vector<IdCandidate>& candidates) {
+    std::vector<std::pair<IdCandidate, IdEvidence>> measured;
+    for (const auto& tracked : tracked_) {
+      auto& [candidate, evidence] = measured.emplace_back(tracked->Measured());
+      IdOpinion opinion = OpinionOf(candidate.id, evidence);
       candidate.quality = opinion.quality;
-      candidate.remark = opinion.remark;
+      candidate.remark = std::move(opinion.remark);
     }
-    const int64_t records = records_;
-    std::stable_sort(candidates.begin(), candidates.end(), [&](const IdCandidate& x, const IdCandidate& y) {
-      return IsPreferred(x.id, x.quality, EvidenceOf(x, records), y.id, y.quality, EvidenceOf(y, records));
+    std::stable_sort(measured.begin(), measured.end(), [](const auto& x, const auto& y) {
+      return IsPreferred(x.first.id, x.first.quality, x.second, y.first.id, y.first.quality, y.second);
     });
+    for (auto& [candidate, evidence] : measured) candidates.push_back(std::move(candidate));
   }
 
   const SurveyOptions options_;
-  const bool looks_for_id_;
   int64_t records_ = 0;
+  int64_t tombstones_ = 0;
+  std::string envelope_;
   int64_t without_time_ = 0;
   RegistryFrames frames_;
   Times times_;
   TimeUnitCheck unit_;
   std::vector<Held> held_;
   size_t held_bytes_ = 0;
-  std::vector<Tracked> tracked_;  // empty while candidates are not chosen
+  std::vector<std::unique_ptr<Tracked>> tracked_;  // empty while candidates are not chosen
 };
 
 Survey::Survey(SurveyOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}

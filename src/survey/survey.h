@@ -37,7 +37,7 @@ struct SurveyOptions {
 
 // Best first.
 enum class IdQuality {
-  kGood,      // nearly always there, and nearly always unique except for copies with an equal payload
+  kGood,      // nearly always there, and unique except for copies that are equal in key, value and headers
   kDoubtful,  // look at the figures
   kPoor,      // not an id
 };
@@ -46,20 +46,24 @@ enum class IdQuality {
 struct IdCandidate {
   IdSpec id;
   IdQuality quality = IdQuality::kPoor;
-  std::string remark;     // the reason; empty for a given id without objection
-  int64_t missing = 0;    // records without it
-  int64_t malformed = 0;  // records whose JSON is broken, if it reads JSON
+  std::string remark;      // the reason; empty for a given id without objection
+  int64_t missing = 0;     // records without it
+  int64_t tombstones = 0;  // of them: without a value
+  int64_t malformed = 0;   // records whose JSON is broken, if it reads JSON
+  // Of the records that could have it: those with a value, unless it reads the key alone.
+  double present_share = 0;
   struct Unusable {
     int32_t partition = 0;
     int64_t offset = 0;
     std::string reason;
   };
-  std::vector<Unusable> unusable;  // the first few records of both
+  std::vector<Unusable> unusable;  // the first few records of both, but for tombstones
   IdFigures figures;
 };
 
 struct SurveyReport {
   int64_t records = 0;
+  int64_t tombstones = 0;  // of them: without a value
   int64_t without_time = 0;
   // 99 of 100 records are between these times; both InfinitePast() if no record has one.
   absl::Time begin = absl::InfinitePast();
@@ -69,6 +73,7 @@ struct SurveyReport {
   // Empty: they are not.
   std::string wrong_times;
   RegistryFrames frames;
+  std::string envelope;  // the one that was recognized by its names; empty: none
   // Best first. If the id was given: that one alone.
   std::vector<IdCandidate> candidates;
 };

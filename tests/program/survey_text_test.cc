@@ -89,7 +89,7 @@ TEST(SurveyText, ReportsFindingsAndRemedies) {
   const std::string text = Written(Rich());
   for (const char* part :
        {"3 partitions, 1,000,000 records; the newest 60,000 were read", "records without a usable id",
-        "partition 1 offset 1: key is null", "whose payload differs", "How late the copies come",
+        "partition 1 offset 1: key is null", "that differ from the first one", "How late the copies come",
         "One id is in 1,200 records", "The id is doubtful: "}) {
     EXPECT_TRUE(absl::StrContains(text, part)) << part << "\n" << text;
   }
@@ -169,6 +169,14 @@ TEST(SurveyText, TheCommandsHaveThePropertiesThatWereGivenButNoSecrets) {
   EXPECT_TRUE(absl::StrContains(written, "--kafka 'client.rack=rack 7'")) << written;
   EXPECT_FALSE(absl::StrContains(written, "--kafka sasl.password")) << written;
   EXPECT_TRUE(absl::StrContains(written, "add sasl.password")) << written;
+}
+
+// Of transactions and compacted topics: no record is missed, there are fewer.
+TEST(SurveyText, OffsetsWithoutARecordAreNotCalledRecords) {
+  SurveyText text = Rich();
+  text.in_topic = text.to_read = 70000;
+  EXPECT_TRUE(absl::StrContains(Written(text), "70,000 offsets; all 60,000 records were read"))
+      << Written(text);
 }
 
 TEST(SurveyText, AnEarlyEndIsReported) {

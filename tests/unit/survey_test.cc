@@ -157,18 +157,53 @@ TEST_F(SurveyTest, FindsTheIdInAHeader) {
   EXPECT_EQ(Best(), "header:event-id");
 }
 
+// A header of tracing is no part of the event; of another that differs the survey cannot know that.
 TEST_F(SurveyTest, AFieldThatChangesWithEachSendingIsNoId) {
+  for (const std::string header : {"trace-id", "send-no"}) {
+    LookForId();
+    WithRetries(10000, [&](int i) {
+      const std::string sending = absl::StrCat("s-", sent_);
+      Add("k", Order(i), {{absl::string_view(header), absl::string_view(sending)}});
+    });
+    const bool is_known = header == "trace-id";
+    const SurveyReport report = survey_->Report();
+    const IdCandidate& best = report.candidates.at(0);
+    EXPECT_EQ(best.id.ToString(), "json:/order/id");
+    EXPECT_EQ(best.quality, is_known ? IdQuality::kGood : IdQuality::kDoubtful) << best.remark;
+    for (const IdCandidate& candidate : report.candidates) {
+      EXPECT_EQ(candidate.quality == IdQuality::kGood, is_known && &candidate == &best)
+          << candidate.id.ToString() << ": " << candidate.remark;
+      if (candidate.id.ToString() != "header:send-no") continue;
+      EXPECT_EQ(candidate.remark.substr(0, 24), "never twice the same, th");
+    }
+  }
+}
+
+// So a random key: what it is the key of is equal.
+TEST_F(SurveyTest, AKeyThatIsNewAtEachSendingIsNoId) {
   LookForId();
-  WithRetries(10000, [&](int i) {
-    const std::string trace = absl::StrCat("trace-", sent_);
-    Add("k", Order(i), {{"trace-id", absl::string_view(trace)}});
+  WithRetries(6000, [&](int i) { Add(absl::StrCat("k", sent_), Order(i)); });
+  EXPECT_EQ(Best(), "json:/order/id");
+  for (const IdCandidate& candidate : survey_->Report().candidates) {
+    EXPECT_NE(candidate.quality, IdQuality::kGood) << candidate.id.ToString() << ": " << candidate.remark;
+  }
+}
+
+// The counter of a thing that has no other id, with equal values.
+TEST_F(SurveyTest, KeysAndHeadersTellEqualValuesApart) {
+  LookForId();
+  WithRetries(6000, [&](int i) {
+    const std::string beat = absl::StrCat("b", i);
+    Add(absl::StrCat("machine-", i % 7), "alive", {{"beat", absl::string_view(beat)}});
   });
   const SurveyReport report = survey_->Report();
-  EXPECT_EQ(report.candidates.at(0).id.ToString(), "json:/order/id");
+  EXPECT_EQ(report.candidates[0].id.ToString(), "header:beat");
+  EXPECT_EQ(report.candidates[0].quality, IdQuality::kGood) << report.candidates[0].remark;
   for (const IdCandidate& candidate : report.candidates) {
-    if (candidate.id.ToString() != "header:trace-id") continue;
-    EXPECT_EQ(candidate.quality, IdQuality::kDoubtful);
-    EXPECT_EQ(candidate.remark.substr(0, 24), "never twice the same, th");
+    const std::string id = candidate.id.ToString();
+    if (id == "key" || id == "value") {
+      EXPECT_EQ(candidate.quality, IdQuality::kPoor) << id << ": " << candidate.remark;
+    }
   }
 }
 
@@ -185,23 +220,37 @@ TEST_F(SurveyTest, JoinsTwoWhereNoSingleOneWillDo) {
   EXPECT_EQ(best.figures.copies.value, copies);
 }
 
-// No two events of the survey share the moment, and others may.
-TEST_F(SurveyTest, ATimeIsADoubtfulId) {
-  LookForId();
-  WithRetries(2000, [&](int i) {
-    Add("k", absl::StrFormat(R"({"createdAt":%d,"user":"u%d","time":%d})", 1000 + i, i % 300, 5000 + i));
-  });
-  const SurveyReport report = survey_->Report();
-  EXPECT_EQ(report.candidates[0].id.fields.size(), 2u) << report.candidates[0].id.ToString();
-  int times = 0;
-  for (const IdCandidate& candidate : report.candidates) {
-    const std::string id = candidate.id.ToString();
-    if (id != "json:/createdAt" && id != "json:/time") continue;
-    ++times;
-    EXPECT_EQ(candidate.quality, IdQuality::kDoubtful) << id << ": " << candidate.remark;
-    EXPECT_EQ(candidate.remark, "a time by its name: takes events of the same moment for one") << id;
+// No two events of the survey share the moment, and others may: by their names, or by what they say.
+TEST_F(SurveyTest, TimesAreNoIds) {
+  for (const char* at : {R"("createdAt":%d)", R"("ts_ms":%d)", R"("lsn":%d)", R"("x":17000%08d)",
+                         R"("x":"2023-11-14T22:13:20.%08dZ")"}) {
+    LookForId();
+    WithRetries(2000, [&](int i) {
+      const std::string text = absl::StrFormat(*absl::ParsedFormat<'d'>::New(at), 1000 + i);
+      Add("k", absl::StrCat("{\"user\":\"u", i % 300, "\",", text, "}"));
+    });
+    const SurveyReport report = survey_->Report();
+    EXPECT_EQ(report.candidates[0].id.ToString(), "value") << at;
+    int shown = 0;
+    for (const IdCandidate& candidate : report.candidates) {
+      const std::string id = candidate.id.ToString();
+      if (id == "value" || id == "key" || id == "json:/user") continue;
+      ++shown;
+      EXPECT_EQ(candidate.quality, IdQuality::kPoor) << id << ": " << candidate.remark;
+    }
+    EXPECT_EQ(shown, 1) << at << ": a time is shown beside";
   }
-  EXPECT_EQ(times, 2);
+}
+
+// 60 of 6,000 events differ from another with their id: a proposal, and never without that number.
+TEST_F(SurveyTest, WhatWouldDropEventsThatDifferSaysHowMany) {
+  LookForId();
+  for (int i = 0; i < 6000; ++i) Add("k", absl::StrFormat(R"({"id":%d,"n":%d})", i % 5940, i));
+  for (const IdCandidate& candidate : survey_->Report().candidates) {
+    if (candidate.id.ToString() != "json:/id") continue;
+    EXPECT_EQ(candidate.quality, IdQuality::kDoubtful);
+    EXPECT_EQ(candidate.remark.substr(0, 16), "60 records diffe") << candidate.remark;
+  }
 }
 
 TEST_F(SurveyTest, FallsBackOnTheWholeValue) {

@@ -99,6 +99,7 @@ class Writer {
   void Write() {
     WriteHead();
     if (report_.records == 0) return;
+    WriteKind();
     WriteFrames();
     if (!text_.id_was_given) WriteCandidates();
     const IdCandidate& best = report_.candidates.front();
@@ -110,6 +111,7 @@ class Writer {
 
  private:
   void WriteHead();
+  void WriteKind();
   void WriteFrames();
   void WriteCandidates();
   void WriteDuplicates(const IdCandidate& candidate);
@@ -142,16 +144,18 @@ void Writer::Paragraph(absl::string_view text, absl::string_view first, size_t i
 
 void Writer::WriteHead() {
   const std::string in_topic = FormatCount(text_.in_topic);
-  std::string read = text_.to_read >= text_.in_topic
-                         ? absl::StrCat("all ", FormatCount(report_.records), " were read")
-                         : absl::StrCat("the newest ", FormatCount(report_.records), " were read");
+  // Kafka counts offsets, and some have no record: the markers of transactions, what compaction removed.
+  const bool is_all = text_.to_read >= text_.in_topic;
+  const char* const counted = is_all && report_.records != text_.in_topic ? " offsets; " : " records; ";
+  std::string read =
+      absl::StrCat(is_all ? "all " : "the newest ", FormatCount(report_.records),
+                   is_all && report_.records != text_.in_topic ? " records were read" : " were read");
   if (!text_.is_whole) {
     read = absl::StrCat("ended early: ", FormatCount(report_.records), " of the newest ",
                         FormatCount(text_.to_read), " were read");
   }
   out_ << style_.Bold(text_.input) << "\n";
-  Paragraph(absl::StrCat(Several(text_.partitions, "partition"), ", ", in_topic, " records; ", read, "."), "",
-            2);
+  Paragraph(absl::StrCat(Several(text_.partitions, "partition"), ", ", in_topic, counted, read, "."), "", 2);
   if (report_.records == 0) {
     Paragraph(text_.in_topic == 0 ? "The topic is empty."
                                   : "No record is in the requested part: read more of the topic, with "
@@ -177,6 +181,16 @@ void Writer::WriteHead() {
                    Span(report_.end - report_.begin),
                    report_.rate > 0 ? absl::StrCat("; ", Rate(report_.rate), " records a second") : "", "."),
       "", 2);
+}
+
+// What the records are, as far as it is known of all their kind.
+void Writer::WriteKind() {
+  if (report_.tombstones > 0) {
+    Paragraph(absl::StrCat(FormatCount(report_.tombstones),
+                           " records are tombstones: they have no value, and no id in one."),
+              "", 2);
+  }
+  if (!report_.envelope.empty()) Paragraph(absl::StrCat("Recognized: ", report_.envelope, "."), "", 2);
 }
 
 void Writer::WriteFrames() {
@@ -226,15 +240,16 @@ void Writer::WriteCandidates() {
       out_ << "\n    " << std::string(40, ' ');
     else
       out_ << std::string(40 - id.size(), ' ');
-    out_ << absl::StreamFormat("%11s%11s%11s\n",
-                               Percent(ShareOf(static_cast<double>(figures.records), report_.records)),
+    out_ << absl::StreamFormat("%11s%11s%11s\n", Percent(candidate.present_share),
                                Percent(ShareOf(figures.copies.value, report_.records)),
                                Percent(ShareOf(figures.changed.value, report_.records)));
     Paragraph(candidate.remark, "", 6);
   }
   Paragraph(
-      "repeated: an earlier record has the same; differing: and another payload. An id is present in every "
-      "record, and differing in none.",
+      "present: of the records with a value; repeated: an earlier record has the same; differing: and "
+      "another "
+      "key, value or header (but for tracing headers). An id is present in every record, and differing in "
+      "none.",
       "", 2);
 }
 
@@ -245,13 +260,18 @@ void Writer::WriteDuplicates(const IdCandidate& candidate) {
                     ShareOf(figures.copies.margin, report_.records)};
   Figure("copies of an earlier record", Count(figures.copies.value), Share(share), "records");
   if (figures.copies.value > 0) {
-    Figure("  whose payload differs", Count(figures.changed.value), Share(figures.changed_share), "copies");
+    Figure("  that differ from the first one", Count(figures.changed.value), Share(figures.changed_share),
+           "copies");
     Figure("  in another partition than the first", Count(figures.elsewhere.value),
            Share(figures.elsewhere_share), "copies");
   }
   const int64_t unusable = candidate.missing + candidate.malformed;
   Figure("records without a usable id", FormatCount(unusable),
          Percent(ShareOf(static_cast<double>(unusable), report_.records)), "records");
+  if (candidate.tombstones > 0) {
+    Figure("  of them tombstones", FormatCount(candidate.tombstones),
+           Percent(ShareOf(static_cast<double>(candidate.tombstones), unusable)), "these");
+  }
   for (const IdCandidate::Unusable& record : candidate.unusable) {
     Paragraph(absl::StrCat("partition ", record.partition, " offset ", record.offset, ": ", record.reason),
               "", 6);
@@ -406,56 +426,6 @@ void Writer::Command(const std::vector<std::string>& parts) {
   out_ << style_.Green(line) << "\n";
 }
 
-std::string JsonOf(const Estimate& estimate) {
-  return absl::StrFormat("{\"value\":%.17g,\"margin\":%.17g}", estimate.value, estimate.margin);
-}
-
-std::string JsonOf(const Sighting& sighting) {
-  return absl::StrFormat("{\"partition\":%d,\"offset\":%d}", sighting.partition, sighting.offset);
-}
-
-std::string JsonOf(const std::vector<CopyExample>& examples) {
-  return absl::StrCat("[",
-                      absl::StrJoin(examples, ",",
-                                    [](std::string* out, const CopyExample& example) {
-                                      absl::StrAppend(out, "{\"first\":", JsonOf(example.first),
-                                                      ",\"copy\":", JsonOf(example.copy), "}");
-                                    }),
-                      "]");
-}
-
-std::string JsonOf(const SurveyReport& report, const IdCandidate& candidate) {
-  constexpr absl::string_view kQualities[] = {"good", "doubtful", "poor"};
-  const IdFigures& figures = candidate.figures;
-  std::vector<std::string> horizons;
-  for (size_t i = 0; i < kHorizons.size(); ++i) {
-    horizons.push_back(absl::StrFormat("{\"horizon_ms\":%d,\"copies\":%s,\"share\":%s}",
-                                       absl::ToInt64Milliseconds(kHorizons[i]), JsonOf(figures.caught[i]),
-                                       JsonOf(figures.caught_share[i])));
-  }
-  const std::optional<absl::Duration> proposed = ProposedHorizon(report, figures);
-  std::string unusable =
-      absl::StrJoin(candidate.unusable, ",", [](std::string* out, const IdCandidate::Unusable& record) {
-        absl::StrAppendFormat(out, "{\"partition\":%d,\"offset\":%d,\"reason\":%s}", record.partition,
-                              record.offset, JsonString(record.reason));
-      });
-  return absl::StrCat(
-      "{\"id\":", JsonString(candidate.id.ToString()), ",\"quality\":\"",
-      kQualities[static_cast<size_t>(candidate.quality)], "\",\"remark\":", JsonString(candidate.remark),
-      ",\"present\":", figures.records, ",\"missing\":", candidate.missing,
-      ",\"malformed\":", candidate.malformed, ",\"unusable\":[", unusable,
-      "],\"sampled_share\":", absl::StrFormat("%.17g", figures.sampled_share),
-      ",\"copies\":", JsonOf(figures.copies), ",\"changed\":", JsonOf(figures.changed),
-      ",\"changed_share\":", JsonOf(figures.changed_share), ",\"elsewhere\":", JsonOf(figures.elsewhere),
-      ",\"elsewhere_share\":", JsonOf(figures.elsewhere_share), ",\"caught\":[", absl::StrJoin(horizons, ","),
-      "],\"latest_ms\":", absl::ToInt64Milliseconds(figures.latest), ",\"most\":", figures.most,
-      ",\"most_first\":", JsonOf(figures.most_first),
-      ",\"changed_examples\":", JsonOf(figures.changed_examples),
-      ",\"elsewhere_examples\":", JsonOf(figures.elsewhere_examples),
-      ",\"proposed_horizon_ms\":", proposed ? absl::StrCat(absl::ToInt64Milliseconds(*proposed)) : "null",
-      "}");
-}
-
 }  // namespace
 
 std::optional<absl::Duration> ProposedHorizon(const SurveyReport& report, const IdFigures& figures) {
@@ -478,32 +448,6 @@ void WriteSurvey(const SurveyText& text, const TextStyle& style, std::ostream& o
 }
 
 namespace {
-
-void WriteObject(const SurveyText& text, const std::string& error, std::ostream& out) {
-  const SurveyReport& report = text.report;
-  const bool is_timed = report.begin != absl::InfinitePast();
-  const auto time = [&](absl::Time at) {
-    return is_timed ? absl::StrCat(absl::ToUnixMillis(at)) : std::string("null");
-  };
-  out << "{\"input\":" << JsonString(text.input) << ",\"partitions\":" << text.partitions
-      << ",\"in_topic\":" << text.in_topic << ",\"to_read\":" << text.to_read
-      << ",\"whole\":" << (text.is_whole ? "true" : "false") << ",\"records\":" << report.records
-      << ",\"without_time\":" << report.without_time << ",\"begin_ms\":" << time(report.begin)
-      << ",\"end_ms\":" << time(report.end) << ",\"wrong_times\":"
-      << (report.wrong_times.empty() ? std::string("null") : JsonString(report.wrong_times))
-      << ",\"framed_keys\":" << (report.frames.in_keys() ? "true" : "false")
-      << ",\"framed_values\":" << (report.frames.in_values() ? "true" : "false")
-      << absl::StreamFormat(",\"framed_key_share\":%.4f,\"framed_value_share\":%.4f",
-                            report.frames.key_share(), report.frames.value_share())
-      << ",\"wants_schema_registry\":" << (WantsRegistry(text) ? "true" : "false")
-      << absl::StreamFormat(",\"rate\":%.17g", report.rate) << ",\"ids\":["
-      << absl::StrJoin(
-             report.candidates, ",",
-             [&](std::string* json, const IdCandidate& candidate) { *json += JsonOf(report, candidate); })
-      << "]";
-  if (!error.empty()) out << ",\"error\":" << JsonString(error);
-  out << "}";
-}
 
 // Unique events a second, for the memory of a horizon. The records of a whole topic that is younger than the
 // horizon may be a burst: that many are known, and no more.
@@ -578,25 +522,6 @@ void WriteSurveys(const std::vector<SurveyedTopic>& topics, const TextStyle& sty
       << style.Bold("For lethe.yaml") << "\nmemory: " << BytesSetting(memory_bytes)
       << "  # for all of them, by their rates\ntopics:\n"
       << list << left_out;
-}
-
-void WriteSurveysJson(const std::vector<SurveyedTopic>& topics, std::ostream& out) {
-  out << "{\"topics\":[";
-  absl::string_view separator;
-  for (const SurveyedTopic& topic : topics) {
-    out << std::exchange(separator, ",");
-    if (topic.text) {
-      WriteObject(*topic.text, topic.error, out);
-    } else {
-      out << "{\"input\":" << JsonString(topic.input) << ",\"error\":" << JsonString(topic.error) << "}";
-    }
-  }
-  out << "]}\n";
-}
-
-void WriteSurveyJson(const SurveyText& text, std::ostream& out) {
-  WriteObject(text, "", out);
-  out << "\n";
 }
 
 }  // namespace lethe
