@@ -31,14 +31,15 @@ bench_packages := libgtest-dev libbenchmark-dev libavro-dev
 # mandoc reads the manual page. A test compiles a Java source, and gdb follows a record.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
-  python3-confluent-kafka openssl prometheus mandoc systemd dpkg-dev lintian file binutils redis-server default-jdk-headless gdb
+  python3-confluent-kafka openssl prometheus mandoc systemd dpkg-dev lintian file binutils redis-server default-jdk-headless gdb \
+  abigail-tools
 lab_packages := libgtest-dev python3-matplotlib
 lab_counters_packages := $(lab_packages) $(broker_packages) python3-cassandra python3-confluent-kafka python3-redis \
   redis-server
 format_packages := clang-format
 tidy_packages := clang-tidy
 fuzz_packages := clang libclang-rt-dev
-sources := find include src connectors tests -name '*.cc' -o -name '*.h'
+sources := find include src connectors tests -name '*.cc' -o -name '*.[ch]'
 
 # $(call install,PACKAGES): nothing is asked of the network if they are all here.
 define install
@@ -156,10 +157,12 @@ lab-counters:  ## counters in a real Redis and Cassandra, with lethe and without
 	/usr/bin/python3 -B tests/lab/counters/figures.py tests/lab/counters/measured build/lab tests/lab
 
 install: build  ## to PREFIX (/usr/local)
+	cmake --build build --target lethe_c -j $(JOBS)
 	cmake --install build --prefix $(PREFIX)
 
-deb: build  ## Debian packages, in build/: lethe, and liblethe-dev with the library
+deb: build  ## Debian packages, in build/: lethe, liblethe1 with the C library, and liblethe-dev
 	$(call install,dpkg-dev file)
+	cmake --build build --target lethe_c -j $(JOBS)
 	cd build && cpack -G DEB
 
 version := $(shell awk '/^project/ { print $$3 }' CMakeLists.txt)

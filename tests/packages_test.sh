@@ -20,10 +20,10 @@ try() {
     grep -qx "$file" /tmp/files || { echo "the package has no $file" >&2; exit 1; }
   done
   bash -c 'source /usr/share/bash-completion/completions/lethe && complete -p lethe' > /dev/null
-  apt-get install -qq -y --no-install-recommends systemd ./build/liblethe-dev_*.deb > /dev/null
+  apt-get install -qq -y --no-install-recommends systemd ./build/liblethe1_*.deb ./build/liblethe-dev_*.deb > /dev/null
   systemd-analyze verify --man=no /usr/lib/systemd/system/lethe.service lethe@orders.service
   mkdir -p /var/lib/private/lethe /var/lib/private/lethe-orders
-  apt-get purge -qq -y lethe liblethe-dev > /dev/null
+  apt-get purge -qq -y lethe liblethe1 liblethe-dev > /dev/null
   left=$(find / -xdev -path /lethe -prune -o -path /proc -prune -o -path /tmp -prune -o -iname '*lethe*' -print)
   [ -z "$left" ] || { echo "left behind: $left" >&2; exit 1; }
   echo "built, installed, tried and removed: $(cd build && echo *.deb)"

@@ -1,4 +1,4 @@
-// What a shared liblethe exports: the names in these headers, and nothing else.
+// What a shared liblethe++ exports: the names in these headers, and nothing else.
 #ifndef LETHE_EXPORT_H_
 #define LETHE_EXPORT_H_
 

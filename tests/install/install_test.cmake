@@ -1,6 +1,6 @@
 # Installs a build folder into an empty prefix, and takes the library from there as others do: by CMake and by
 # pkg-config. Run by ctest:
-#   cmake -D BUILD=... -D WORK=... -D CXX=... -D FLAGS=... -D CONFIG=... -D VERSION=... -D SOURCE=... -P install_test.cmake
+#   cmake -D BUILD=... -D WORK=... -D CC=... -D CXX=... -D FLAGS=... -D CONFIG=... -D VERSION=... -D SOURCE=... -P install_test.cmake
 cmake_minimum_required(VERSION 3.22)
 set(prefix ${WORK}/prefix)
 file(REMOVE_RECURSE ${WORK})
@@ -30,6 +30,19 @@ function(check_program program)
   endif()
 endfunction()
 
+# The C example runs, and loads the C library of a prefix and no other of lethe.
+function(check_example program prefix)
+  file(WRITE ${WORK}/lines "a\nb\na\nc\nb\n")
+  run(${program} INPUT_FILE ${WORK}/lines)
+  if(NOT out STREQUAL "a\nb\nc\n")
+    message(FATAL_ERROR "${program} printed:\n${out}")
+  endif()
+  run(ldd ${program})
+  if(NOT out MATCHES "liblethe[.]so[.][0-9]+ => ${prefix}/")
+    message(FATAL_ERROR "${program} does not load the liblethe.so of ${prefix}:\n${out}")
+  endif()
+endfunction()
+
 # What a library exports of its own, and not for other libraries' templates, is `expected`, and not `wrong`.
 function(check_exports library expected wrong)
   run(nm -DC --defined-only ${library})
@@ -41,7 +54,7 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 file(GLOB_RECURSE found ${prefix}/*)
-foreach(name lethe/stage.h lethe/filter.h liblethe.a lethe-config.cmake lethe.pc lethe/LICENSE lethe/README.md
+foreach(name lethe/stage.h lethe/filter.h lethe/lethe.h liblethe[+][+].a liblethe.so examples/example.c lethe-c.pc lethe-config.cmake lethe.pc lethe/LICENSE lethe/README.md
     lethe/CHANGELOG.md lethe/connectors/OPERATIONS.md lethe/include/lethe/README.md)
   if(NOT "${found}" MATCHES "/${name}(;|$)")
     message(FATAL_ERROR "${name} was not installed; there are: ${found}")
@@ -128,9 +141,10 @@ if(EXISTS ${BUILD}/lethe AND DPKG_DEB AND NOT FLAGS)
   run(${CMAKE_CPACK_COMMAND} -G DEB --config ${BUILD}/CPackConfig.cmake -B ${WORK}/deb)
   file(GLOB program_package ${WORK}/deb/lethe_*.deb)
   file(GLOB library_package ${WORK}/deb/liblethe-dev_*.deb)
+  file(GLOB c_package ${WORK}/deb/liblethe[0-9]_*.deb)
   set(names "")
   set(sums "")
-  foreach(package ${program_package} ${library_package})
+  foreach(package ${program_package} ${c_package} ${library_package})
     get_filename_component(root ${package} NAME_WE)
     set(root ${WORK}/unpacked/${root})
     file(MAKE_DIRECTORY ${root})
@@ -160,12 +174,14 @@ if(EXISTS ${BUILD}/lethe AND DPKG_DEB AND NOT FLAGS)
   foreach(name bin/lethe share/man/man1/lethe.1.gz share/bash-completion/completions/lethe
       share/lethe/dashboards/overview.json share/lethe/dashboards/alerts.yml share/doc/lethe/examples/lethe.yaml
       share/doc/lethe/copyright share/doc/lethe/changelog.gz share/doc/liblethe-dev/copyright
+      share/doc/liblethe-dev/examples/example.c include/lethe/lethe.h lib/liblethe.so lib/liblethe.so.1
       share/doc/lethe/connectors/configuration.md share/doc/lethe/connectors/OPERATIONS.md include/lethe/stage.h)
     if(NOT usr/${name} IN_LIST names)
       message(FATAL_ERROR "no package has /usr/${name}: ${names}")
     endif()
   endforeach()
-  foreach(field "lethe:Depends=librdkafka1" "lethe:Description=Kafka" "liblethe-dev:Depends=libabsl-dev")
+  foreach(field "lethe:Depends=librdkafka1" "lethe:Description=Kafka" "liblethe-dev:Depends=libabsl-dev"
+      "liblethe-dev:Depends=liblethe1 .. ${VERSION}" "liblethe1:Depends=libabsl2")
     string(REGEX MATCH "^(.*):(.*)=(.*)$" field ${field})
     file(GLOB package ${WORK}/deb/${CMAKE_MATCH_1}_*.deb)
     set(expected ${CMAKE_MATCH_3})
@@ -176,7 +192,7 @@ if(EXISTS ${BUILD}/lethe AND DPKG_DEB AND NOT FLAGS)
   endforeach()
   find_program(LINTIAN lintian)
   if(LINTIAN)
-    run(${LINTIAN} --allow-root --fail-on error ${program_package} ${library_package})
+    run(${LINTIAN} --allow-root --fail-on error ${program_package} ${c_package} ${library_package})
   else()
     message(STATUS "lintian is not there, so the packages were not checked by it")
   endif()
@@ -190,12 +206,28 @@ if(EXISTS ${BUILD}/lethe AND DPKG_DEB AND NOT FLAGS)
   endif()
 endif()
 
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-cmake -DCMAKE_PREFIX_PATH=${prefix}
+set(example ${prefix}/share/doc/liblethe-dev/examples/example.c)
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-cmake -DCMAKE_PREFIX_PATH=${prefix} -DEXAMPLE=${example}
+  -DCMAKE_C_COMPILER=${CC} -DCMAKE_C_FLAGS=${FLAGS}
   -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${WORK}/by-cmake)
 check_program(${WORK}/by-cmake/outside)
 check_program(${WORK}/by-cmake/host)
 check_program(${WORK}/by-cmake/own_filter)
+check_example(${WORK}/by-cmake/example ${prefix})
+# The C library exports the functions of its header, and nothing else.
+file(GLOB_RECURSE c_library ${prefix}/*/liblethe.so)
+file(STRINGS ${prefix}/include/lethe/lethe.h declared REGEX "^LETHE_C_EXPORT ")
+list(TRANSFORM declared REPLACE "^.*(lethe_[a-z_]+)[(].*$" "\\1")
+list(SORT declared)
+list(LENGTH declared count)
+run(nm -D --defined-only ${c_library})
+string(REGEX MATCHALL "[^ \n]+\n" exported "${out}")
+list(TRANSFORM exported STRIP)
+list(SORT exported)
+if(count LESS 30 OR NOT exported STREQUAL declared)
+  message(FATAL_ERROR "${c_library} exports ${exported};\nits header has ${declared}")
+endif()
 # A plugin exports its own function and nothing of lethe, and has only what it calls.
 check_exports(${WORK}/by-cmake/libplugin.so "RunPlugin\\(\\)" "lethe::")
 if(NOT FLAGS AND NOT CONFIG STREQUAL Debug)
@@ -224,6 +256,14 @@ file(MAKE_DIRECTORY ${WORK}/by-pkg-config)
 run(${CXX} -std=c++17 -O1 ${flags} ${CMAKE_CURRENT_LIST_DIR}/main.cc -o ${WORK}/by-pkg-config/outside ${by_pkg_config})
 check_program(${WORK}/by-pkg-config/outside)
 
+# In C, with a prefix that the loader does not know.
+run(pkg-config --cflags --libs lethe-c)
+separate_arguments(by_pkg_config UNIX_COMMAND "${out}")
+get_filename_component(lib_dir ${c_library} DIRECTORY)
+run(${CC} -std=c11 -Wall -Wextra -pedantic -Werror ${flags} ${example} -o ${WORK}/by-pkg-config/example
+  ${by_pkg_config} -Wl,-rpath,${lib_dir})
+check_example(${WORK}/by-pkg-config/example ${prefix})
+
 # The same with the shared library, built from the sources as a distribution would, where there is no simdjson.
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/../.. -B ${WORK}/shared -DBUILD_SHARED_LIBS=ON -DLETHE_PROGRAM=OFF
   -DCMAKE_DISABLE_FIND_PACKAGE_simdjson=ON
@@ -231,7 +271,7 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/../.. -B ${WORK}/shared -DBUIL
 run(${CMAKE_COMMAND} --build ${WORK}/shared --parallel 2)
 run(${CMAKE_COMMAND} --install ${WORK}/shared --prefix ${WORK}/shared-prefix)
 # It exports what its headers mark, with its members, and nothing else of lethe.
-file(GLOB shared_library ${WORK}/shared-prefix/*/liblethe.so)
+file(GLOB shared_library ${WORK}/shared-prefix/*/liblethe++.so)
 check_exports(${shared_library} "lethe::Validate\\(lethe::StageOptions const&\\)" "lethe::[A-Za-z]+::Impl::")
 string(REGEX MATCHALL " [A-Z] lethe::[A-Za-z]+" exported "${out}")
 list(REMOVE_DUPLICATES exported)
@@ -247,14 +287,16 @@ foreach(name ${exported})
     message(FATAL_ERROR "${shared_library} exports lethe::${name}")
   endif()
 endforeach()
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-shared -DCMAKE_PREFIX_PATH=${WORK}/shared-prefix
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-shared -DCMAKE_PREFIX_PATH=${WORK}/shared-prefix -DEXAMPLE=${example}
+  -DCMAKE_C_COMPILER=${CC} -DCMAKE_C_FLAGS=${FLAGS}
   -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${WORK}/by-shared)
 string(REGEX MATCH "^[0-9]+[.][0-9]+" minor_version ${VERSION})
 foreach(program outside host own_filter)
   check_program(${WORK}/by-shared/${program})
   run(ldd ${WORK}/by-shared/${program})
-  if(NOT out MATCHES "liblethe[.]so[.]${minor_version} => ${WORK}/shared-prefix/")
-    message(FATAL_ERROR "${program} does not load liblethe.so.${minor_version}:\n${out}")
+  if(NOT out MATCHES "liblethe[+][+][.]so[.]${minor_version} => ${WORK}/shared-prefix/")
+    message(FATAL_ERROR "${program} does not load liblethe++.so.${minor_version}:\n${out}")
   endif()
 endforeach()
+check_example(${WORK}/by-shared/example ${WORK}/shared-prefix)
