@@ -19,11 +19,12 @@ namespace {
 // in turn as epochs expire.
 constexpr double kSlackLoad = 0.795;
 // Under this load it shrinks as fast as calls may; above, by one line for so many inserts. In time each line
-// of the table is due once in a slice of the horizon, and that is worth some inserts.
+// of the table is due kPassesInHorizon times a horizon, and that is worth some inserts.
 constexpr double kLooseLoad = 0.625;
 constexpr double kGrowingLooseLoad = 0.5;  // while it has grown lately
 constexpr int64_t kInsertsPerMerge = 12;
 constexpr int64_t kInsertsPerLineDue = 6;
+constexpr double kPassesInHorizon = 16;
 // The load up to which it fills where no memory is left.
 constexpr double kLimitLoad = 0.9;
 
@@ -56,6 +57,8 @@ constexpr double kSettledShare = 0.93;
 constexpr double kGrowthTarget = 0.9;
 constexpr double kMostGrowthShare = 0.9;
 constexpr double kGrowthShare = 1.1;
+// A table holds the ids of so long under a steady load.
+constexpr double kHeldHorizons = 1 + 1.0 / CompactEpochs::kInHorizon;
 // A table that will have more than so many times its ids is not settled.
 constexpr double kLittleGrowth = 1.11;
 constexpr double kLimitShare = 0.95;
@@ -70,7 +73,8 @@ constexpr int64_t kEpochsAtLimit = 16;
 // The latest steps that are kept, and the counted kinds.
 constexpr size_t kSteps = 16;
 constexpr StepCount kCountedSteps[] = {
-    {AdaptationStep::Kind::kRefresh, kSliceIsOver},
+    {AdaptationStep::Kind::kRefresh, kShareReached},
+    {AdaptationStep::Kind::kRefresh, kLongest},
     {AdaptationStep::Kind::kRefresh, kFull},
     {AdaptationStep::Kind::kUnfold, kMoreIds},
     {AdaptationStep::Kind::kFold, kFewerIds},
@@ -143,8 +147,10 @@ std::unique_ptr<EngineFilter::Sample> CompactControl::BeginSample(int64_t most_l
 
 void CompactControl::NoteEpoch() {
   if (epochs_.live() > 1) {
-    const bool is_full = epochs_[epochs_.span().newest - 1].end_ms > epochs_.now_ms();
-    Record(AdaptationStep::Kind::kRefresh, is_full ? kFull : kSliceIsOver);
+    const CompactEpochs::Epoch& ended = epochs_[epochs_.span().newest - 1];
+    const bool is_long = epochs_.now_ms() - ended.first_ms >= epochs_.longest_ms();
+    const bool is_full = ended.ids >= most_ids_in_epoch_;
+    Record(AdaptationStep::Kind::kRefresh, is_long ? kLongest : is_full ? kFull : kShareReached);
   }
   peak_ids_ = std::max(epochs_.ids(), peak_ids_ - peak_ids_ / 64);
   merge_failed_at_ = INT64_MAX;
@@ -243,7 +249,7 @@ double CompactControl::GrowthToCome() const {
   const auto passed_ms =
       static_cast<double>(std::max<int64_t>(1, epochs_.now_ms() - epochs_[since].first_ms));
   const double to_come_by_ms =
-      static_cast<double>(ids) * (CompactEpochs::kInHorizon + 1) * static_cast<double>(epochs_.slice_ms());
+      static_cast<double>(ids) * kHeldHorizons * static_cast<double>(epochs_.horizon_ms());
   return std::max(1.0, to_come_by_ms / (passed_ms * static_cast<double>(epochs_.ids())));
 }
 
@@ -408,9 +414,9 @@ void CompactControl::NoteLimit() {
 
 int64_t CompactControl::LinesDue(int64_t now_ms, int64_t before_ms) const {
   if (before_ms == kNoStreamTime) return 0;
-  const double slices = static_cast<double>(now_ms - before_ms) / static_cast<double>(epochs_.slice_ms());
+  const double horizons = static_cast<double>(now_ms - before_ms) / static_cast<double>(epochs_.horizon_ms());
   const int64_t lines = table_->memory_bytes() / kCompactLineBytes;
-  return static_cast<int64_t>(static_cast<double>(lines) * std::min(slices, 1.0));
+  return static_cast<int64_t>(static_cast<double>(lines) * std::min(kPassesInHorizon * horizons, 1.0));
 }
 
 void CompactControl::GetFigures(FilterStatus* into, bool with_generations) const {

@@ -108,7 +108,8 @@ class CompactControl : public EngineFilter {
   void NoteDue();
   // A filter that may come to its limit before it has doubled must have more than one epoch to forget.
   void NoteLimit();
-  // In proportion to the time that has passed: all lines that there is memory for, in a slice of the horizon.
+  // In proportion to the time that has passed: all lines that there is memory for, some times a
+  // horizon.
   int64_t LinesDue(int64_t now_ms, int64_t before_ms) const;
 
   MemoryBudget* const budget_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <type_traits>
-#include <utility>
 
 namespace lethe {
 namespace {
@@ -11,15 +10,20 @@ namespace {
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;
 
-// How often it is looked whether an epoch has a burst.
-constexpr int64_t kLooksInSlice = 32;
-// The epochs of a horizon are one more than its slices.
-constexpr int kMostEndedEarly = CompactEpochs::kMost - CompactEpochs::kInHorizon - 2;
+// Whether the newest epoch is over is checked first when it has lasted a part of the horizon, so that a burst
+// takes few epochs, and then after each of these smaller parts.
+constexpr int64_t kMostInHorizon = 100;
+constexpr int64_t kChecksInHorizon = 1024;
+// A new epoch leaves room for so many in the horizon that follows. More than kLeastInHorizon, so that a load
+// that rises for long does not force the epochs after it to last their longest.
+constexpr int kReservedInHorizon = 12;
+static_assert(kReservedInHorizon >= CompactEpochs::kLeastInHorizon);
+static_assert(kReservedInHorizon < CompactEpochs::kMost);
 
 }  // namespace
 
 CompactEpochs::CompactEpochs(int64_t horizon_ms)
-    : horizon_ms_(horizon_ms), slice_ms_((horizon_ms + kInHorizon - 1) / kInHorizon) {}
+    : horizon_ms_(horizon_ms), longest_ms_(std::max<int64_t>(1, horizon_ms / kLeastInHorizon)) {}
 
 bool CompactEpochs::Advance(int64_t stream_time_ms) {
   const int64_t now_ms = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
@@ -31,7 +35,7 @@ bool CompactEpochs::Advance(int64_t stream_time_ms) {
       epochs_[CompactPlaceOf(number)].first_ms = epochs_[CompactPlaceOf(number)].last_ms = now_ms;
     }
     now_ms_ = now_ms;
-    if (live() > 0) Newest().end_ms = NextLook();
+    if (live() > 0) Newest().check_ms = NextCheck();
     return false;
   }
   now_ms_ = now_ms;
@@ -54,46 +58,46 @@ CompactSpan CompactEpochs::SpanAfter(int64_t stream_time_ms) const {
   return span;
 }
 
-// The next multiple of a part of the horizon.
-int64_t CompactEpochs::EndOf(int64_t part_ms, int64_t time_ms) const {
-  if (time_ms == kNoStreamTime) return INT64_MAX;
-  const int64_t passed = time_ms % part_ms;
-  return time_ms - passed + (passed < 0 ? 0 : part_ms);
+int64_t CompactEpochs::NextCheck() const {
+  if (now_ms_ == kNoStreamTime) return INT64_MAX;
+  const int64_t parts = newest_->first_ms == now_ms_ ? kMostInHorizon : kChecksInHorizon;
+  return std::min(now_ms_ + std::max<int64_t>(1, horizon_ms_ / parts), newest_->first_ms + longest_ms_);
 }
 
-int64_t CompactEpochs::NextLook() const {
-  return std::min(EndOf(slice_ms_, now_ms_), EndOf(std::max<int64_t>(1, slice_ms_ / kLooksInSlice), now_ms_));
+// Under a steady load the horizon's ids times the horizon are kInHorizon^2 times those of an epoch.
+bool CompactEpochs::HasItsShare() const {
+  const auto lasted_ms = static_cast<double>(now_ms_ - newest_->first_ms);
+  const auto held_for_ms = static_cast<double>(now_ms_ - (*this)[span_.oldest].first_ms);
+  const auto horizon_ms = static_cast<double>(horizon_ms_);
+  constexpr double kShares = kInHorizon * kInHorizon;
+  return static_cast<double>(newest_->ids) * lasted_ms * held_for_ms * kShares >=
+         static_cast<double>(ids_) * horizon_ms * horizon_ms;
 }
 
-// Whether the newest epoch is to end within its slice: with half of all ids, in the middle, so that a part of
-// them goes earlier; with many, once few more come, so that these do not hold it up.
-bool CompactEpochs::HasBurst() {
-  const Epoch& newest = Newest();
-  const int64_t others = ids_ - newest.ids;
-  const int64_t more = newest.ids - std::exchange(ids_at_look_, newest.ids);
-  const bool is_long = newest.ids >= others && now_ms_ - newest.first_ms >= slice_ms_ / 2;
-  const bool is_over = newest.ids >= others / 4 && more < newest.ids / 64;
-  if (live() == 1 || !(is_long || is_over)) return false;
-  int ended_early = 0;
-  for (int64_t number = span_.oldest + 1; number <= span_.newest; ++number) {
-    const int64_t end_ms = EndOf(slice_ms_, (*this)[number - 1].first_ms);
-    ended_early += (*this)[number].first_ms < end_ms ? 1 : 0;
+bool CompactEpochs::HasRoomForNext() const {
+  int64_t oldest = span_.oldest;  // that is live after each part of the horizon
+  for (int64_t part = 0; part <= kReservedInHorizon; ++part) {
+    const int64_t time_ms = now_ms_ + horizon_ms_ * part / kReservedInHorizon;
+    while (oldest <= span_.newest && (*this)[oldest].last_ms + horizon_ms_ < time_ms) ++oldest;
+    const int64_t newest = span_.newest + 1 + part;
+    if (newest - oldest >= kMost) return false;
   }
-  return ended_early < kMostEndedEarly;
+  return true;
 }
 
 bool CompactEpochs::Begin(int64_t most_ids) {
   // Only at the memory limit, where epochs also end by count: the newest goes on for longer.
   if (live() == kMost) return false;
-  if (live() > 0 && newest_->ids < most_ids && now_ms_ < EndOf(slice_ms_, newest_->first_ms) && !HasBurst()) {
-    Newest().end_ms = NextLook();
+  if (live() > 0 && newest_->ids < most_ids && now_ms_ - newest_->first_ms < longest_ms_ &&
+      !(HasItsShare() && HasRoomForNext())) {
+    Newest().check_ms = NextCheck();
     return false;
   }
   if (live() > 0) Weigh();
   ++span_.newest;
   NoteNewest();
-  Newest() = {.first_ms = now_ms_, .last_ms = now_ms_, .end_ms = NextLook()};
-  ids_at_look_ = 0;
+  Newest() = {.first_ms = now_ms_, .last_ms = now_ms_};
+  Newest().check_ms = NextCheck();
   return true;
 }
 
@@ -173,7 +177,6 @@ void CompactEpochs::Transfer(Self& self, Fields& fields) {
   fields.Time(self.covered_since_ms_);
   fields.Int(self.lost_before_time_, 0, 1);
   fields.Count(self.span_.newest);
-  fields.Count(self.ids_at_look_);
   int64_t past_epochs = self.span_.newest - self.span_.oldest;
   fields.Int(past_epochs, -1, std::min<int64_t>(kMost, self.span_.newest) - 1);
   if constexpr (!std::is_const_v<Self>) self.span_.oldest = self.span_.newest - past_epochs;
@@ -182,7 +185,7 @@ void CompactEpochs::Transfer(Self& self, Fields& fields) {
     auto& epoch = self.epochs_[CompactPlaceOf(number)];
     fields.Time(epoch.first_ms);
     fields.Time(epoch.last_ms);
-    fields.Int(epoch.end_ms, -kFarthestSnapshotMs, INT64_MAX);
+    fields.Int(epoch.check_ms, -kFarthestSnapshotMs, INT64_MAX);
     fields.Count(epoch.ids);
   }
 }
@@ -192,7 +195,8 @@ void CompactEpochs::Save(FieldWriter* fields) const { Transfer(*this, *fields); 
 void CompactEpochs::AddUncounted(int64_t ids) {
   Newest().ids += ids;
   ids_ += ids;
-  if (now_ms_ != kNoStreamTime) Newest().last_ms = EndOf(slice_ms_, Newest().last_ms) - 1;
+  if (now_ms_ == kNoStreamTime) return;
+  Newest().last_ms = std::max(Newest().last_ms, Newest().first_ms + longest_ms_ - 1);
 }
 
 bool CompactEpochs::Restore(FieldReader* fields) {
@@ -213,7 +217,7 @@ bool CompactEpochs::Restore(FieldReader* fields) {
 }
 
 absl::Duration CompactEpochs::RefreshPeriod() const {
-  if (live() < 2 || now_ms_ == kNoStreamTime) return absl::Milliseconds(slice_ms_);
+  if (live() < 2 || now_ms_ == kNoStreamTime) return absl::Milliseconds(horizon_ms_) / kInHorizon;
   return absl::Milliseconds((*this)[span_.newest].first_ms - (*this)[span_.newest - 1].first_ms);
 }
 

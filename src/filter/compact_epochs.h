@@ -13,21 +13,26 @@
 
 namespace lethe {
 
-// Epochs are numbered. Each ends at a multiple of a sixteenth of the horizon, or earlier with a number of
-// ids, and is forgotten once its last id is older than the horizon. So an id that came at s is found until s
-// + H, and no more after s + (1 + 1/16) H. An epoch begins with its first id: time without ids makes none.
-// Two of those that are live may end earlier because they hold a burst, which then goes as soon as it may.
+// Epochs are numbered. Each ends when its ids times its duration reach their share: of the ids of a horizon,
+// as they come now, times the horizon, one kInHorizon^2-th. For their number, epochs that end so hold the
+// fewest ids that are too old (by Cauchy and Schwarz: an epoch keeps its ids for its duration too long). So
+// an epoch lasts a sixteenth of the horizon while the load is steady, less while it rises or in a burst, down
+// to a hundredth, and more while it falls, up to an eighth. It leaves room for the next ones to end by then.
+//
+// An epoch is forgotten once its last id is older than the horizon. So an id that came at s is found until s
+// + H, and no more after s + (1 + 1/8) H. An epoch begins with its first id: time without ids makes none.
 //
 // Invariant: at most kMost epochs are live. Thread safety: none.
 class CompactEpochs {
  public:
-  static constexpr int kInHorizon = 16;
+  static constexpr int kInHorizon = 16;      // while the load is steady
+  static constexpr int kLeastInHorizon = 8;  // as long as ids come
   static constexpr int kMost = kCompactMostEpochs;
 
   struct Epoch {
     int64_t first_ms = kNoStreamTime;
     int64_t last_ms = kNoStreamTime;
-    int64_t end_ms = INT64_MAX;  // exclusive; it may then go on to the end of the slice
+    int64_t check_ms = INT64_MAX;  // when to check whether it is over
     int64_t ids = 0;
     int64_t weighed_ids = 0;  // those that `fpp` counts
     double fpp = 0;           // the sum of their rates
@@ -48,7 +53,7 @@ class CompactEpochs {
   // Begins an epoch if there is none or the newest is over, by time or because it has `most_ids`. True if one
   // began. Comes before each new id.
   bool BeginIfDue(int64_t most_ids) {
-    if (__builtin_expect(now_ms_ < newest_->end_ms && newest_->ids < most_ids, 1)) return false;
+    if (__builtin_expect(now_ms_ < newest_->check_ms && newest_->ids < most_ids, 1)) return false;
     return Begin(most_ids);
   }
   // Counts one more id in the newest epoch, now.
@@ -94,8 +99,10 @@ class CompactEpochs {
   int64_t ids() const { return ids_; }
   int64_t begun() const { return span_.newest; }
   int64_t now_ms() const { return now_ms_; }
-  int64_t slice_ms() const { return slice_ms_; }
-  // The time between the beginnings of the last two epochs; without two, a slice of the horizon.
+  int64_t horizon_ms() const { return horizon_ms_; }
+  // The longest that an epoch may last, unless the memory limit has made too many short ones.
+  int64_t longest_ms() const { return longest_ms_; }
+  // The time between the beginnings of the last two epochs; without two, that under a steady load.
   absl::Duration RefreshPeriod() const;
   // All ids that came within this time are held.
   absl::Duration Window() const;
@@ -106,25 +113,26 @@ class CompactEpochs {
   Epoch& Newest() { return *newest_; }
   void NoteNewest();
   void Weigh();
-  int64_t EndOf(int64_t part_ms, int64_t time_ms) const;
-  int64_t NextLook() const;
-  bool HasBurst();
+  int64_t NextCheck() const;
+  // Of the newest epoch: whether it has as many ids, for as long, as it should.
+  bool HasItsShare() const;
+  // Whether there are never more than kMost if an epoch begins now, and others at an even pace after it.
+  bool HasRoomForNext() const;
   bool Advance(int64_t stream_time_ms);
   CompactSpan SpanAfter(int64_t stream_time_ms) const;
   bool Begin(int64_t most_ids);
 
   const int64_t horizon_ms_;
-  const int64_t slice_ms_;
+  const int64_t longest_ms_;
   CompactSpan span_;
   int64_t now_ms_ = kNoStreamTime;
   int64_t idle_until_ms_ = kNoStreamTime;  // until then no epoch expires
   int64_t covered_since_ms_ = kNoStreamTime;
   bool lost_before_time_ = false;  // an epoch was forgotten before stream time started
   int64_t ids_ = 0;
-  int64_t ids_at_look_ = 0;  // of the newest epoch
   double rate_ = 0;
   std::array<Epoch, kCompactPlaces> epochs_ = {};
-  Epoch none_ = {.end_ms = INT64_MIN};
+  Epoch none_ = {.check_ms = INT64_MIN};
   Epoch* newest_ = &none_;  // which has ended, if none is live
 };
 

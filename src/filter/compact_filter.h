@@ -18,7 +18,7 @@ enum class CompactCode : uint8_t { kFastest, kPortable };
 // filled before it grows, and it shrinks under 0.79. Fingerprints are as wide as the target needs: 14 bits at
 // 1e-2, 26 at 1e-6, 56 at 1e-15, which is practically exact.
 //
-// Keeps Filter's promise. An id is forgotten a sixteenth of the horizon late at most. Where no memory is
+// Keeps Filter's promise. An id is forgotten an eighth of the horizon late at most. Where no memory is
 // left, the oldest epoch is forgotten before its time (limit_hits counts the times).
 //
 // Horizon and target have been found valid, and there is a budget. ResourceExhausted if the budget has no

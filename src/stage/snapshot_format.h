@@ -1,4 +1,4 @@
-// The format of a snapshot, version 8.
+// The format of a snapshot, version 9.
 //
 // src/snapshot/README.md describes it byte by byte. A file is a sequence of pieces, each followed by its
 // checksum (snapshot_file.h); a piece of state is a sequence of fields of eight bytes (fields.h), and what
@@ -8,10 +8,11 @@
 //
 // A filter's memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
 // of either, or of any of the field lists, needs another version. Files of another version are not read:
-// their ids would not be found, and a filter can always be rebuilt from its log. Version 7 did not have what
-// is ahead of stream time, version 6 also had XXH3 and its seed, version 5 also did not count lost ids,
-// version 4 also did not look for bursts, version 3 also had one number of slots for lines of a size, version
-// 2 also an id's lines elsewhere, version 1 also no notes and no second opinions.
+// their ids would not be found, and a filter can always be rebuilt from its log. Version 8 had generations of
+// equal length and other numbers of reasons, version 7 also not what is ahead of stream time, version 6 also
+// had XXH3 and its seed, version 5 also did not count lost ids, version 4 also did not look for bursts,
+// version 3 also had one number of slots for lines of a size, version 2 also an id's lines elsewhere, version
+// 1 also no notes and no second opinions.
 #ifndef LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 #define LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 
@@ -30,7 +31,7 @@
 
 namespace lethe {
 
-inline constexpr uint32_t kSnapshotVersion = 8;
+inline constexpr uint32_t kSnapshotVersion = 9;
 
 struct SnapshotHeader {
   uint32_t version = kSnapshotVersion;

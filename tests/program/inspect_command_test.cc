@@ -46,7 +46,7 @@ class InspectCommandTest : public testing::Test {
 TEST_F(InspectCommandTest, TextForPeople) {
   const std::string text = Inspect(ReportFormat::kText);
   for (const char* part :
-       {"snapshot     format 8, ", "partition    orders \"7\", of topic orders, partition 7\n",
+       {"snapshot     format 9, ", "partition    orders \"7\", of topic orders, partition 7\n",
         "configuration f00\n",
         "offset       1000, when it was done 1003; hash of the record before 0000000000000abc\n",
         "filter       compact, horizon 1h, target 0.0001, in 2 shards\n",

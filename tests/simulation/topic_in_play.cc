@@ -416,8 +416,8 @@ test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begi
 
 void TopicInPlay::AddHeld(test::Evidence& evidence) const {
   if (!is_judged_once()) return;
-  // A generation goes when its last id is a horizon old, and lasts a sixteenth of it.
-  evidence.forgotten_after = evidence.horizon + evidence.horizon / 16;
+  // A generation goes when its last id is a horizon old, and lasts an eighth of it at most.
+  evidence.forgotten_after = evidence.horizon + evidence.horizon / 8;
   evidence.is_rebuilt = is_rebuilt_;
   for (int32_t p = 0; p < site_.broker.CountPartitions(names_.judged); ++p) {
     std::optional<test::HeldIds>& held = evidence.held.emplace_back();

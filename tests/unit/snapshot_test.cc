@@ -518,7 +518,7 @@ TEST_F(SnapshotTest, AHorizonMayEndWithinANanosecond) {
 TEST_F(SnapshotTest, OfAnotherVersion) {
   SaveSmall();
   const std::vector<std::string> pieces = PiecesOf(Contents(path_));
-  for (const char version : {'\1', '\2', '\3', '\4', '\5', '\6', '\7', '\11'}) {
+  for (const char version : {'\1', '\2', '\3', '\4', '\5', '\6', '\7', '\10', '\12'}) {
     std::vector<std::string> other = pieces;
     other[0][8] = version;
     Put(path_, Sealed(other));
@@ -806,7 +806,7 @@ TEST_P(SnapshotInspectTest, DescribesIt) {
   SaveSmall();
   const absl::StatusOr<SnapshotReport> report = InspectSnapshot(path_);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->format_version, 8);
+  EXPECT_EQ(report->format_version, 9);
   EXPECT_EQ(report->file_bytes, static_cast<int64_t>(std::filesystem::file_size(path_)));
   EXPECT_EQ(report->origin.topic, "orders");
   EXPECT_EQ(report->point.offset, 400);

@@ -3,7 +3,7 @@
 //
 // What is promised of a record in a dense stream, by the stream time that has passed since its id last
 // passed: up to the horizon it is a duplicate; past the horizon, an eighth of it and the filter's slack it is
-// unique. In between either (a sixteenth of the horizon is slack of compact filters, none that of an exact
+// unique. In between either (an eighth of the horizon is slack of compact filters, none that of an exact
 // one; which record is ahead of stream time makes the eighth, see StageQuietTest). A replay cannot know which
 // records passed: the horizon then begins with the last record that it read of the id. And whatever the
 // stream is, the verdicts of an exact filter are the same wherever transactions and batches end.
@@ -180,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values(Filters{"Exact", ExactFilter::Factory(), 0},
                                      Filters{"Compact",
                                              [](const FilterOptions& options) { return NewFilter(options); },
-                                             kHorizonMs / 16},
+                                             kHorizonMs / 8},
                                      // Its intervals may be as long as the horizon.
                                      Filters{"Published",
                                              [](const FilterOptions& options) {

@@ -316,8 +316,8 @@ absl::Span<const AdaptSample> AdaptDemo::Filled() const {
 
 // What a filter did in the day.
 struct Course {
-  double first_past = 0, most_past = 0, last_past = 0;
-  absl::Duration first_period, least_period, last_period;
+  double first_past = 0, least_past = 0, most_past = 0, last_past = 0;
+  absl::Duration first_period, least_period, most_period, last_period;
   double most_fpp = 0;
   double first_memory = 0, most_memory = 0, last_memory = 0;
 };
@@ -326,16 +326,20 @@ Course CourseOf(absl::Span<const AdaptSample> samples, AdaptFigures AdaptSample:
   const AdaptFigures& first = samples.front().*of;
   const AdaptFigures& last = samples.back().*of;
   Course course = {.first_past = first.past_generations,
+                   .least_past = first.past_generations,
                    .last_past = last.past_generations,
                    .first_period = first.period,
                    .least_period = first.period,
+                   .most_period = first.period,
                    .last_period = last.period,
                    .first_memory = first.memory_bytes,
                    .last_memory = last.memory_bytes};
   for (const AdaptSample& sample : samples) {
     const AdaptFigures& figures = sample.*of;
+    course.least_past = std::min(course.least_past, figures.past_generations);
     course.most_past = std::max(course.most_past, figures.past_generations);
     course.least_period = std::min(course.least_period, figures.period);
+    course.most_period = std::max(course.most_period, figures.period);
     course.most_fpp = std::max(course.most_fpp, figures.fpp);
     course.most_memory = std::max(course.most_memory, figures.memory_bytes);
   }
@@ -381,9 +385,9 @@ bool AdaptDemo::Report() const {
     const Course& course = outcome.course;
     return absl::StrFormat("%.0f, %.0f, %.0f", course.first_past, course.most_past, course.last_past);
   });
-  rows("t: first, least, last", [](const Outcome& outcome) {
+  rows("t: longest, shortest, last", [](const Outcome& outcome) {
     const Course& course = outcome.course;
-    return absl::StrCat(PeriodText(course.first_period), ", ", PeriodText(course.least_period), ", ",
+    return absl::StrCat(PeriodText(course.most_period), ", ", PeriodText(course.least_period), ", ",
                         PeriodText(course.last_period));
   });
   rows(absl::StrFormat("FPP: highest (target %.0e)", kTargetFpp),
@@ -415,11 +419,11 @@ bool AdaptDemo::Report() const {
   } else {
     const std::string seen = absl::StrFormat(
         "While the load rose and fell, published took N from %.0f to %.0f and back to %.0f, and t from %s to "
-        "%s "
-        "and back to %s; compact kept N and t, and its table followed, from %s to %s. The FPP of both stayed "
-        "under the target.",
+        "%s and back to %s; compact took N from %.0f to %.0f, t from %s to %s, and its memory from %s to "
+        "%s. The FPP of both stayed under the target.",
         published.first_past, published.most_past, published.last_past, PeriodText(published.first_period),
-        PeriodText(published.least_period), PeriodText(published.last_period),
+        PeriodText(published.least_period), PeriodText(published.last_period), compact.least_past,
+        compact.most_past, PeriodText(compact.most_period), PeriodText(compact.least_period),
         MemoryText(compact.first_memory), MemoryText(compact.most_memory));
     absl::PrintF("\n%s\n", Wrapped(seen, 80));
   }

@@ -259,14 +259,14 @@ constexpr PartitionMetric kMetrics[] = {
       "Far over the target: too few events were audited so far.", Fold::kOneAudit},
      [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
     {{"lethe_filter_past_generations", kGauge, kLabels, "generations", "N: past generations of the filter.",
-      "Engine `published` adapts N to the load. `compact` and `exact` stay at 16 after the first horizon, "
-      "and adapt their table (`lethe_filter_ids`, `lethe_filter_lines`, `lethe_filter_memory_bytes`).",
+      "It rises with the load and falls with it. Of `compact` and `exact` it is 16 while the load is steady; "
+      "their table adapts, too (`lethe_filter_ids`, `lethe_filter_lines`, `lethe_filter_memory_bytes`).",
       Fold::kMax},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.shape.past_generations); }},
     {{"lethe_filter_refresh_period_seconds", kGauge, kLabels, "seconds",
       "t: stream time between the last two refreshes.",
-      "Engine `published` adapts t to the load: the horizon / (N + 1). Of `compact` and `exact` it is a "
-      "sixteenth of the horizon.",
+      "It falls as the load rises. Of `published` it is the horizon / (N + 1). Of `compact` and `exact` it "
+      "is a sixteenth of the horizon while the load is steady, and an eighth at most.",
       Fold::kMax},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.shape.refresh_period); }},
     {{"lethe_filter_generation_bytes", kGauge, kLabels, "bytes",
