@@ -30,9 +30,10 @@ bench_packages := libgtest-dev libbenchmark-dev libavro-dev
 # The page is tried in a real browser; rsvg-convert and pngquant draw dashboards. Prometheus brings promtool;
 # mandoc reads the manual page. A test compiles a Java source, and gdb follows a record.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
+wheel_packages := python3 python3-pip python3-setuptools python3-wheel patchelf
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
   python3-confluent-kafka openssl prometheus mandoc systemd dpkg-dev lintian file binutils redis-server default-jdk-headless gdb \
-  abigail-tools
+  abigail-tools $(wheel_packages) python3-numpy python3-cffi
 lab_packages := libgtest-dev python3-matplotlib
 lab_counters_packages := $(lab_packages) $(broker_packages) python3-cassandra python3-confluent-kafka python3-redis \
   redis-server
@@ -68,7 +69,7 @@ configure_program = @test -f $(folder)/build.ninja || cmake --preset $(preset) -
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka demo-adapt test test-long unit test-debian13 test-packages test-image test-chart test-kubernetes test-registry chaos simulate bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test test-long unit test-debian13 test-packages test-image test-chart test-kubernetes test-registry chaos simulate bench lab lab-counters install deb wheel image sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -164,6 +165,11 @@ deb: build  ## Debian packages, in build/: lethe, liblethe1 with the C library, 
 	$(call install,dpkg-dev file)
 	cmake --build build --target lethe_c -j $(JOBS)
 	cd build && cpack -G DEB
+
+wheel: build  ## the Python package with the library and the program, in build/wheel/
+	$(call install,$(wheel_packages))
+	cmake --build build --target lethe_c -j $(JOBS)
+	.ci/wheel build $(version) build/wheel
 
 version := $(shell awk '/^project/ { print $$3 }' CMakeLists.txt)
 image := lethe:$(version)$(if $(foreign),-$(ARCH))
