@@ -82,15 +82,6 @@ TEST(Kubernetes, TheChartsValuesAreThoseOfItsSchemaAndAConfiguration) {
   EXPECT_TRUE(parsed.ok()) << parsed.status();
 }
 
-TEST(Kubernetes, ChartAndSidecarAreOfThisVersion) {
-  const YAML::Node chart = YAML::Load(ReadFile(kFolder / "lethe/Chart.yaml"));
-  EXPECT_EQ(chart["version"].as<std::string>(), LETHE_VERSION);
-  EXPECT_EQ(chart["appVersion"].as<std::string>(), LETHE_VERSION);
-  const YAML::Node sidecar = YAML::LoadAll(ReadFile(kFolder / "sidecar.yaml"))[1];
-  EXPECT_EQ(sidecar["spec"]["template"]["spec"]["initContainers"][0]["image"].as<std::string>(),
-            "lethe:" LETHE_VERSION);
-}
-
 TEST(Kubernetes, TheChartBringsTheAlertsAndDashboards) {
   for (const char* file : {"alerts.yml", "overview.json", "adaptation.json", "pipeline.json"}) {
     EXPECT_EQ(ReadFile(kFolder / "lethe/files" / file),
