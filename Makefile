@@ -69,7 +69,7 @@ configure_program = @test -f $(folder)/build.ninja || cmake --preset $(preset) -
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka demo-adapt test test-long unit test-debian13 test-packages test-image test-chart test-kubernetes test-registry chaos simulate bench lab lab-counters install deb wheel image sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test test-long unit test-debian13 test-packages test-release test-image test-chart test-kubernetes test-registry chaos simulate bench lab lab-counters install deb wheel release image sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -164,12 +164,20 @@ install: build  ## to PREFIX (/usr/local)
 deb: build  ## Debian packages, in build/: lethe, liblethe1 with the C library, and liblethe-dev
 	$(call install,dpkg-dev file)
 	cmake --build build --target lethe_c -j $(JOBS)
-	cd build && cpack -G DEB
+	cd build && rm -f ./*.deb && cpack -G DEB
 
 wheel: build  ## the Python package with the library and the program, in build/wheel/
 	$(call install,$(wheel_packages))
 	cmake --build build --target lethe_c -j $(JOBS)
 	.ci/wheel build $(version) build/wheel
+
+release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+release: deb sbom  ## all that users take, in dist/: packages, chart, wheel, sources, and the program with its libraries
+	$(call install,$(wheel_packages))
+	.ci/release build $(version) dist
+
+test-release: release  ## each file in dist/ as a user takes it, in a root with a C library alone; as root
+	tests/release_test.sh dist $(version)
 
 version := $(shell awk '/^project/ { print $$3 }' CMakeLists.txt)
 image := lethe:$(version)$(if $(foreign),-$(ARCH))
@@ -278,4 +286,4 @@ packages:  ## everything that any target of the tests needs
 	$(call install,$(build_packages) $(test_packages) $(format_packages) $(tidy_packages) $(fuzz_packages))
 
 clean:
-	rm -rf build
+	rm -rf build dist
