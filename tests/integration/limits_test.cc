@@ -332,7 +332,11 @@ TEST(LimitsTest, ABrokerThatDoesNotAnswerIsNamed) {
     })) << daemon->Get("/readyz").body;
     // Nor is it said that there is no lag.
     EXPECT_TRUE(std::isnan(daemon->Metric("lethe_lag_records")));
-    EXPECT_TRUE(absl::StrContains(daemon->Get("/status").body, R"("lag_records":null)"));
+    const std::string status = daemon->Get("/status").body;
+    EXPECT_TRUE(absl::StrContains(status, R"("lag_records":null)")) << status;
+    EXPECT_TRUE(absl::StrContains(status, R"("phase":"unknown")")) << status;
+    EXPECT_FALSE(absl::StrContains(status, R"("phase":"active")")) << status;
+    EXPECT_FALSE(absl::StrContains(status, R"("lag_records":0)")) << status;
   }
   EXPECT_TRUE(daemon->AwaitReady());
   EXPECT_EQ(daemon->Metric("lethe_lag_records"), 0);

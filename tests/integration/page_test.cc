@@ -530,6 +530,38 @@ std::string OfSixty(absl::string_view change, absl::string_view rest) {
       rest);
 }
 
+TEST_F(PageTest, WhatIsNotAsItShouldBeIsNoGreenRow) {
+  const std::string states =
+      "return [0, 1, 2, 3].map(i => document.querySelector(`#partitions tr[data-partition=\"${i}\"] .state`))"
+      ".map(state => state.textContent + (state.className.includes('good') ? ' is good' : ''));";
+  const auto notices = browser_->Run(
+      OfSixty("of(1).short_history = true; of(2).keys_moved = true; of(3).phase = 'held';", states));
+  ASSERT_TRUE(notices.ok()) << notices.status();
+  EXPECT_EQ(*notices, json::array({"active is good", "active, short history", "active, keys moved", "held"}));
+  // Without an answer of the brokers.
+  const auto unknown = browser_->Run(
+      OfSixty("for (const one of status.partitions.concat(status.topics)) {"
+              "  one.phase = 'unknown'; one.lag_records = null;"
+              "}",
+              absl::StrCat("if (document.getElementById('lag').textContent !== 'unknown') return 'a lag'; ",
+                           states)));
+  ASSERT_TRUE(unknown.ok()) << unknown.status();
+  const std::string silent = "unknown: brokers silent";
+  EXPECT_EQ(*unknown, json::array({silent, silent, silent, silent}));
+}
+
+// At 8 % of the target, that much of the bar is full.
+TEST_F(PageTest, TheBarOfTheFppIsLinear) {
+  const auto widths = browser_->Run(
+      OfSixty("status.partitions.forEach((one, i) => { one.filter.fpp_target = 1e-6; "
+              "one.filter.fpp_estimated = i * 2e-8; });",
+              "return Object.fromEntries([...document.querySelectorAll('#partitions tr')].map(row => "
+              "[row.dataset.partition, row.querySelector('[data-cell=fpp] .meter i').style.width]));"));
+  ASSERT_TRUE(widths.ok()) << widths.status();
+  EXPECT_EQ(widths->at("4"), "8%");
+  EXPECT_EQ(widths->at("20"), "40%");
+}
+
 // What needs somebody comes first; the rest, and the chosen one's detail, is not far.
 TEST_F(PageTest, FailuresAndLagComeFirstAndAllPartitionsAreReachable) {
   const auto seen = browser_->Run(OfSixty(

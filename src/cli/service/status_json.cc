@@ -15,14 +15,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* PhaseName(Phase phase) {
+// Without an answer of the brokers an active partition may have another owner by now.
+const char* PhaseName(Phase phase, bool is_answered) {
   switch (phase) {
     case Phase::kChecking:
       return "checking";
     case Phase::kRestoring:
       return "restoring";
     case Phase::kActive:
-      return "active";
+      return is_answered ? "active" : "unknown";
     case Phase::kHeld:
       return "held";
     case Phase::kFailed:
@@ -164,7 +165,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"horizon_seconds", Seconds(partition.horizon)},
           {"partition", partition.partition},
           {"lane", lane},
-          {"phase", PhaseName(partition.phase)},
+          {"phase", PhaseName(partition.phase, partition.log.is_answered)},
           {"problem", partition.problem},
           {"short_history", partition.short_history},
           {"keys_moved", partition.keys_moved},
@@ -202,7 +203,7 @@ Json RoutingPartitionJson(const PartitionReport& partition, int lane) {
   return {{"topic", partition.topic},
           {"partition", partition.partition},
           {"lane", lane},
-          {"phase", PhaseName(partition.phase)},
+          {"phase", PhaseName(partition.phase, partition.log.is_answered)},
           {"problem", partition.problem},
           {"committed_offset", partition.log.committed},
           {"lag_records", LagJson(partition.log)},
@@ -241,7 +242,6 @@ struct TopicSum {
   std::optional<Phase> phase;  // the one that needs attention most
   std::string problem;
   int64_t lag = 0;
-  bool is_answered = true;
   RecordCounts counts;
   double fpp_estimated = 0;
   int64_t ids = 0;
@@ -276,7 +276,6 @@ std::map<absl::string_view, TopicSum> SumsOf(const DaemonReport& report) {
         sum.problem = partition.problem;
       }
       sum.lag += partition.log.lag();
-      sum.is_answered = sum.is_answered && partition.log.is_answered;
       sum.counts += partition.counts;
       sum.fpp_estimated = std::max(sum.fpp_estimated, filter.fpp.estimated);
       sum.ids += static_cast<int64_t>(filter.ids);
@@ -308,9 +307,9 @@ Json TopicsJson(const DaemonReport& report) {
                       {"horizon_seconds", Seconds(topic.horizon)},
                       {"fpp_target", topic.fpp_target},
                       {"problem", topic.problem.empty() ? sum.problem : topic.problem},
-                      {"phase", sum.phase ? PhaseName(*sum.phase) : ""},
+                      {"phase", sum.phase ? PhaseName(*sum.phase, report.is_answered) : ""},
                       {"partitions", sum.partitions},
-                      {"lag_records", sum.is_answered ? Json(sum.lag) : Json()},
+                      {"lag_records", report.is_answered ? Json(sum.lag) : Json()},
                       {"records", RecordsJson(sum.counts)},
                       {"actions", ActionsJson(sum.counts)},
                       {"fpp_estimated", sum.fpp_estimated},

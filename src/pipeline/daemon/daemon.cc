@@ -31,12 +31,6 @@ constexpr absl::Duration kAskUnansweredAgainAfter = absl::Seconds(2);  // withou
 // Together with the rest of the shutdown, less than the time promised after SIGTERM.
 constexpr absl::Duration kStorePatience = absl::Seconds(1);
 
-void MarkUnanswered(std::vector<LaneReport>& lanes) {
-  for (LaneReport& lane : lanes) {
-    for (PartitionReport& partition : lane.partitions) partition.log.is_answered = false;
-  }
-}
-
 }  // namespace
 
 Daemon::Daemon(std::unique_ptr<Connector> connector, DaemonOptions options, OpenStore open_store,
@@ -435,9 +429,12 @@ DaemonReport Daemon::Report() const {
                           : "the inputs are routed to their ends first");
   }
   judging_.AddReasons(report.lanes, reasons, problems);
-  if (!judging_.AreAnswered()) MarkUnanswered(report.lanes);
-  if (routing_ && !routing_->AreAnswered()) MarkUnanswered(report.routing_lanes);
   SetReadiness(reasons, problems, report);
+  // Without lanes it waits for a first answer.
+  const bool waits = report.lanes.empty() && report.routing_lanes.empty();
+  if (waits || !absl::c_all_of(lanes_, [](const Lanes* lanes) { return lanes->AreAnswered(); })) {
+    SetUnanswered(report);
+  }
   return report;
 }
 

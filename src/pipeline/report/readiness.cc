@@ -124,4 +124,13 @@ void SetReadiness(const std::vector<std::string>& reasons, const std::vector<Top
   report.not_ready.insert(report.not_ready.end(), reasons.begin(), reasons.end());
 }
 
+void SetUnanswered(DaemonReport& report) {
+  report.is_answered = false;
+  for (std::vector<LaneReport>* lanes : {&report.lanes, &report.routing_lanes}) {
+    for (LaneReport& lane : *lanes) {
+      for (PartitionReport& partition : lane.partitions) partition.log.is_answered = false;
+    }
+  }
+}
+
 }  // namespace lethe

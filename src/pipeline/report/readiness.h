@@ -36,6 +36,9 @@ void AddReasons(const LaneGroup& group, const std::vector<LaneReport>& lanes,
 void SetReadiness(const std::vector<std::string>& reasons, const std::vector<TopicProblem>& problems,
                   DaemonReport& report);
 
+// The brokers do not answer: no lag is known, nor whether active partitions still are.
+void SetUnanswered(DaemonReport& report);
+
 }  // namespace lethe
 
 #endif  // LETHE_SRC_PIPELINE_REPORT_READINESS_H_

@@ -1,0 +1,58 @@
+// What /status says of partitions and topics.
+#include "src/cli/service/status_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "src/pipeline/report/readiness.h"
+#include "src/pipeline/report/report.h"
+
+namespace lethe {
+namespace {
+
+nlohmann::json StatusOf(const DaemonReport& report) {
+  return nlohmann::json::parse(StatusJson(report, std::nullopt, std::nullopt));
+}
+
+DaemonReport OneActivePartition() {
+  DaemonReport report;
+  report.topics.emplace_back().input = "orders";
+  report.lanes.resize(1);
+  report.lanes[0].partitions.resize(1);
+  report.lanes[0].partitions[0].topic = "orders";
+  report.lanes[0].partitions[0].phase = Phase::kActive;
+  return report;
+}
+
+TEST(StatusJsonTest, LagAndStateAreUnknownWhileTheBrokersDoNotAnswer) {
+  DaemonReport report = OneActivePartition();
+  EXPECT_EQ(StatusOf(report)["partitions"][0]["phase"], "active");
+  EXPECT_EQ(StatusOf(report)["topics"][0]["lag_records"], 0);
+  SetUnanswered(report);
+  const nlohmann::json status = StatusOf(report);
+  EXPECT_EQ(status["partitions"][0]["phase"], "unknown");
+  EXPECT_TRUE(status["partitions"][0]["lag_records"].is_null());
+  EXPECT_EQ(status["topics"][0]["phase"], "unknown");
+  EXPECT_TRUE(status["topics"][0]["lag_records"].is_null());
+}
+
+// Whether partitions of the topic have lag is not known either.
+TEST(StatusJsonTest, LagOfATopicWithoutPartitionsIsUnknownWithoutAnAnswer) {
+  DaemonReport report = OneActivePartition();
+  report.lanes[0].partitions.clear();
+  EXPECT_EQ(StatusOf(report)["topics"][0]["lag_records"], 0);
+  SetUnanswered(report);
+  EXPECT_TRUE(StatusOf(report)["topics"][0]["lag_records"].is_null());
+}
+
+TEST(StatusJsonTest, AFailureStaysAFailureWithoutAnAnswer) {
+  DaemonReport report = OneActivePartition();
+  report.lanes[0].partitions[0].phase = Phase::kFailed;
+  SetUnanswered(report);
+  EXPECT_EQ(StatusOf(report)["partitions"][0]["phase"], "failed");
+}
+
+}  // namespace
+}  // namespace lethe
