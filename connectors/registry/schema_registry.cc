@@ -90,7 +90,7 @@ SchemaLookup SchemaRegistry::Find(const SchemaNeed& need) {
   if (entry == nullptr) entry = Add(need, now);
   if (entry == nullptr) {
     return {SchemaLookup::State::kWaiting, nullptr,
-            absl::StrCat(SchemaName(need.key), ": too many other schemas are asked for")};
+            absl::StrCat(SchemaName(need.key), ": lethe already requests too many other schemas")};
   }
   if (!entry->is_wanted) Want(need, *entry, now);
   return entry->lookup;
@@ -99,7 +99,7 @@ SchemaLookup SchemaRegistry::Find(const SchemaNeed& need) {
 SchemaLookup SchemaRegistry::Peek(const SchemaNeed& need) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = entries_.find(need);
-  // What was forgotten is asked for when a record needs it.
+  // A forgotten schema is requested again when a record needs it.
   return found == entries_.end() ? SchemaLookup() : found->second.lookup;
 }
 
@@ -385,7 +385,7 @@ void SchemaRegistry::DecideUnknown(const SchemaNeed& need, Entry& entry, absl::T
   }
 }
 
-// The references of one schema, while they are asked for.
+// The references of one schema, while they are requested.
 struct SchemaRegistry::Resolving {
   Schema schema;
   std::set<std::string> names;  // of those that were begun

@@ -29,7 +29,7 @@ namespace lethe::registry {
 // Asks in one thread, one schema at a time, for as long as there is no answer: first for what is waited for,
 // then for what is expected. The thread compiles a schema as well, for each use of its own, and forgets the
 // text. Plans that were not used for the longest time are forgotten when all together have too many bytes,
-// but not those that a waiting partition has not taken yet. One that the registry does not have is asked for
+// but not those that a waiting partition has not taken yet. A schema that the registry lacks is requested
 // again while there is patience (RegistryOptions::patience), which all of these share; then it is unknown for
 // a minute. So forged ids stop a partition for twice the patience and a twentieth of the time at most, and
 // beside that each for one request, of which there are at most 100 a second. Thread-safe.
@@ -64,7 +64,7 @@ class SchemaRegistry final : public SchemaSource {
     absl::Time seen;          // kWaiting: since when
     bool is_refused = false;  // the registry has said that it has none
     absl::Time refused;       // when it has last said so
-    bool is_missing = false;  // refused and wanted: asked for again until...
+    bool is_missing = false;  // refused and wanted: requested again until...
     absl::Time until;
     absl::Time forgotten;  // kUnknown
   };

@@ -71,7 +71,7 @@ class Audit {
   void Judged(const TimedId& timed, bool passed, absl::string_view payload, bool by_own_time = false);
   // Judged in the open transaction, against the filter and what is pending.
   void JudgedPending(const TimedId& timed, bool passed, absl::string_view payload, bool by_own_time = false);
-  // The filter remembers the id anew.
+  // The filter has renewed the id.
   void Renewed(const TimedId& timed);
   void RenewedPending(const TimedId& timed);
   void Replayed(const TimedId& timed, absl::string_view payload);

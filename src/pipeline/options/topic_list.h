@@ -56,9 +56,10 @@ class TopicList {
       std::function<std::vector<absl::StatusOr<bool>>(const std::vector<const DaemonOptions*>& inputs)>;
   // The inputs among the topics of the cluster; those with a name in any case. `present` are inputs already.
   //
-  // Where two do not go together, the names say nothing of which is the stranger's: whoever may create topics
-  // chooses them. So one that is an input already comes first, then one with commits; of two that are equal
-  // in this, or if it is not known, neither is an input. `has_commits` is asked once, of such topics alone.
+  // Where two do not go together, the names do not tell which is the stranger's: a stranger who may create
+  // topics chooses them. So one that is an input already comes first, then one with commits; of two that are
+  // equal in this, or if it is not known, neither is an input. `has_commits` is asked once, of such topics
+  // alone.
   Inputs Match(const std::set<std::string>& existing, const std::set<std::string>& present,
                const HasCommits& has_commits) const;
 
