@@ -64,6 +64,18 @@ std::string Several(int64_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
+std::vector<std::string> OffsetRanges(absl::Span<const int64_t> offsets, size_t most_in_text) {
+  std::vector<std::string> texts;
+  size_t ranges = 0;
+  for (size_t begin = 0, end = 0; begin < offsets.size(); begin = end, ++ranges) {
+    for (end = begin + 1; end < offsets.size() && offsets[end] == offsets[end - 1] + 1;) ++end;
+    if (ranges % most_in_text == 0) texts.emplace_back();
+    absl::StrAppend(&texts.back(), texts.back().empty() ? "" : ", ", offsets[begin]);
+    if (end > begin + 1) absl::StrAppend(&texts.back(), "-", offsets[end - 1]);
+  }
+  return texts;
+}
+
 std::string Digits(absl::int128 number) {
   std::ostringstream text;
   text << number;

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace lethe {
 
@@ -26,6 +28,9 @@ std::string FormatCount(int64_t count);
 
 // "1 partition", "12 partitions".
 std::string Several(int64_t count, absl::string_view what);
+
+// "5-9, 12": ascending offsets, in texts of at most so many ranges each.
+std::vector<std::string> OffsetRanges(absl::Span<const int64_t> offsets, size_t most_in_text);
 
 // "-1234567": what 64 bits may not hold.
 std::string Digits(absl::int128 number);

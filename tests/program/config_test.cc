@@ -319,6 +319,17 @@ TEST(Config, TheLimitOfFutureTimesFollowsAShortHorizon) {
 }
 
 // They may be of persons, and whoever reaches the port reads the page.
+// Nothing is lost where it can be kept.
+TEST(Config, UndeliverableRecordsAreDivertedWhereThereIsATopicForThem) {
+  const std::string required = "brokers: a:1\ninput: in\noutput: out\nid: key\n";
+  EXPECT_EQ(FromFile(required)->daemon.policies.on_undeliverable, Action::kDrop);
+  const auto diverts = FromFile(required + "divert: other\n");
+  EXPECT_EQ(diverts->daemon.policies.on_undeliverable, Action::kDivert);
+  EXPECT_EQ(diverts->daemon.divert, "other");
+  const auto drops = FromFile(required + "divert: other\non_undeliverable: drop\n");
+  EXPECT_EQ(drops->daemon.policies.on_undeliverable, Action::kDrop);
+}
+
 TEST(Config, CounterKeysAreShownToThisMachineAlone) {
   const auto shows = [](const std::string& more) { return FromFile(kRequired + more)->shows_counter_keys(); };
   EXPECT_TRUE(shows(""));
@@ -643,7 +654,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     // Those depend on the input, on the host and its memory limit, and on other keys.
     if (setting.fallback.empty() || setting.key == "group" || setting.key == "instance" ||
         setting.key == "max_future" || setting.key == "memory" || setting.key == "static_membership" ||
-        setting.key == "http_counters") {
+        setting.key == "http_counters" || setting.key == "on_undeliverable") {
       continue;
     }
     config = RunConfig();

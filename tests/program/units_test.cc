@@ -5,6 +5,9 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -121,6 +124,14 @@ TEST(Units, Rates) {
     EXPECT_EQ(ParseRate(text).status().message(), "expected a number above 0, such as 20000, 20k/s or 5M/d")
         << text;
   }
+}
+
+TEST(Units, OffsetsInRanges) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(OffsetRanges({}, 10), Texts());
+  EXPECT_EQ(OffsetRanges({5}, 10), Texts{"5"});
+  EXPECT_EQ(OffsetRanges({5, 6, 7, 8, 9, 12}, 10), Texts{"5-9, 12"});
+  EXPECT_EQ(OffsetRanges({1, 3, 4, 8, 10}, 2), (Texts{"1, 3-4", "8, 10"}));
 }
 
 TEST(Units, BytesForPeople) {

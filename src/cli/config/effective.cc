@@ -23,6 +23,9 @@ EffectiveValue Default(const Setting<RunConfig>& setting, const RunConfig& confi
   if (setting.key == "group") value.text = daemon.process.group;
   if (setting.key == "instance") value.text = daemon.process.instance;
   if (setting.key == "max_future") value.text = absl::FormatDuration(daemon.max_future);
+  if (setting.key == "on_undeliverable") {
+    value.text = daemon.policies.on_undeliverable == Action::kDivert ? "divert" : "drop";
+  }
   if (setting.key == "http_counters") value.text = config.shows_counter_keys() ? "true" : "false";
   if (setting.key == "static_membership") {
     value.text = daemon.process.static_membership == StaticMembership::kAfterCrash ? "crash" : "false";

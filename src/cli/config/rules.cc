@@ -149,7 +149,10 @@ absl::Status CheckMerged(Draft& draft) {
 
 absl::Status CheckDivert(Draft& draft) {
   DaemonOptions& daemon = draft.config.daemon;
-  const Policies& policies = daemon.policies;
+  Policies& policies = daemon.policies;
+  if (!daemon.divert.empty() && !draft.given.contains("on_undeliverable")) {
+    policies.on_undeliverable = Action::kDivert;  // nothing is lost where it can be kept
+  }
   if (!policies.diverts()) daemon.divert.clear();  // nothing would be written to it
   if (!policies.diverts() || !daemon.divert.empty()) return absl::OkStatus();
   const std::pair<absl::string_view, Action> actions[] = {
@@ -266,7 +269,7 @@ void WarnOfShownSecret(RunConfig& config) {
   AddWarning(config,
              absl::StrCat("schema_registry.", config.schema_registry.token.empty() ? "password" : "token",
                           " goes unencrypted to ", url,
-                          ", and whoever sees the network's traffic can read it: set url to https"));
+                          ", and anyone who sees the network's traffic can read it: set url to https"));
 }
 
 }  // namespace lethe

@@ -152,7 +152,7 @@ constexpr Setting<RunConfig> kSettings[] = {
      "divert",
      Choice<Policy<&Policies::on_suspicious_id>, Action::kDrop, Action::kPass, Action::kDivert,
             Action::kFail>},
-    {"on_undeliverable", "drop|divert|fail", "drop", false,
+    {"on_undeliverable", "drop|divert|fail", "divert if divert is set, else drop", false,
      "Handling of records that the output topic rejects for good, such as too large ones", "divert",
      Choice<Policy<&Policies::on_undeliverable>, Action::kDrop, Action::kDivert, Action::kFail>},
     {"on_unreadable", "fail|drop", "fail", false,

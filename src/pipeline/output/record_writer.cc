@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "lethe/counters.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -16,6 +17,9 @@ constexpr absl::string_view kVerdictHeader = "lethe.verdict";
 
 // At least the size of a batch of one record without its key and value.
 constexpr int64_t kRecordOverhead = 1024;
+
+// Of offsets, in a line of the log.
+constexpr size_t kMostRanges = 100;
 
 }  // namespace
 
@@ -52,7 +56,13 @@ absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
   task.Count(disposition.kind_count);
   if (disposition.action == Action::kFail) return absl::InternalError("the partition stops in front of it");
   task.Count(disposition.action_count);
-  if (known != nullptr) SayUndeliverable(task, record, *known, disposition.action);
+  if (known != nullptr) {
+    SayUndeliverable(task, record, *known, disposition.action);
+    if (disposition.action == Action::kDrop) {
+      const Original original = OriginalOf(task, *record.input);
+      lost_[{std::string(original.topic), original.place.partition}].push_back(original.place.offset);
+    }
+  }
   if (disposition.action == Action::kDivert) {
     const absl::string_view reason = disposition.reason.empty() ? record.reason : disposition.reason;
     return Divert(task, record, disposition.kind, known != nullptr ? known->why : reason);
@@ -71,6 +81,17 @@ void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record
     spdlog::error("{}: undeliverable: {} rejects it: {}; {}{}", Name(task, *record.input),
                   known.divert_refused ? options_.divert : options_.output, known.why,
                   action == Action::kDivert ? "diverted" : "dropped", *like_it);
+  }
+}
+
+void RecordWriter::EndTransaction(bool committed) {
+  for (auto& [partition, offsets] : std::exchange(lost_, {})) {
+    if (!committed) continue;
+    std::sort(offsets.begin(), offsets.end());
+    for (const std::string& ranges : OffsetRanges(offsets, kMostRanges)) {
+      spdlog::error("{}-{}: lost, since they are undeliverable: offsets {}", partition.first,
+                    partition.second, ranges);
+    }
   }
 }
 

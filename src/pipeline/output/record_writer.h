@@ -3,8 +3,10 @@
 #define LETHE_SRC_PIPELINE_OUTPUT_RECORD_WRITER_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -64,6 +66,9 @@ class RecordWriter {
   // Not OK: the transaction must be aborted.
   absl::Status CarryOut(Task& task, const JudgedRecord& record);
 
+  // Logs the offsets of all records that the transaction has dropped as undeliverable, if it is committed.
+  void EndTransaction(bool committed);
+
   // Writes the totals or the deltas of the counters that the open transaction has changed.
   absl::Status ProduceSums(Task& task);
 
@@ -91,6 +96,8 @@ class RecordWriter {
   Sink& sink_;
   const Clock& clock_;
   std::vector<HeaderView> headers_;  // of the record being written; kept to save allocations
+  // Offsets of dropped undeliverable records in the open transaction, by topic and partition.
+  std::map<std::pair<std::string, int32_t>, std::vector<int64_t>> lost_;
   Repeats undeliverable_;
   Repeats uncounted_;
 };

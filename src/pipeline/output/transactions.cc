@@ -340,7 +340,10 @@ void Transactions::Finish(bool committed) {
       if (LaneFlow* flow = flows_.Find(number); flow != nullptr && flow->room) flow->room->Done(size);
     }
   }
-  for (auto& [number, flow] : flows_) flow.written = 0;
+  for (auto& [number, flow] : flows_) {
+    flow.written = 0;
+    flow.writer.EndTransaction(committed);
+  }
   for (const TopicPartition& id : std::exchange(awaiting_room_, {})) {
     Task* const task = Find(tasks_, id);
     if (task == nullptr || !task->SetAwaitsRoom(false)) continue;
