@@ -61,6 +61,7 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
     task.Foresee(input.offset, std::move(refused));
   }
   JudgeEvents(task, flow);
+  task.duplicates().Update(task.status().audit, clock_.Steady());
   return {records_, oldest_ms, waits_for};
 }
 
@@ -71,6 +72,7 @@ void Judge::JudgeEvents(Task& task, LaneFlow& flow) {
     JudgedRecord& record = records_[event_records_[i]];
     record.verdict = verdicts_[i];
     flow.warnings.SeeEvent(task.id().partition, events_[i].id, record.verdict, *record.input);
+    task.duplicates().Add(events_[i].id, record.verdict, record.input->offset);
     if (record.verdict == Verdict::kDuplicate) WatchDuplicate(task, flow, events_[i].id, record);
   }
   events_.clear();

@@ -221,6 +221,8 @@ void Phases::ReachEnd(Task& task, const InputRecord& at) {
   // The record to compare with is not in the log.
   if (task.phase() == Phase::kChecking) return ownership_.Rebuild(task);
   if (task.phase() == Phase::kRestoring && end >= task.committed()) Activate(task);
+  // Its first record would wait for the output, so it is said before that comes.
+  if (task.phase() == Phase::kActive && !held_.HasOutput(task)) return;
   if (task.phase() != Phase::kActive || !task.stop_before_next().empty() || end <= task.next()) return;
   // Commits the end: once retention removes these offsets, the log would start beyond the committed one.
   if (transactions_.Begin(task).ok()) task.SkipTo(end);

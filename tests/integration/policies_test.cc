@@ -152,6 +152,32 @@ TEST(PoliciesTest, AConstantIdIsNamedOnThePageAndInTheLogAndCounted) {
   EXPECT_EQ(flow.Output().size(), 1001u);
 }
 
+// A deployment lets the ids begin at 1 again.
+TEST(PoliciesTest, AJumpOfTheDuplicatesIsNamedWithItsBeginAndCounted) {
+  constexpr int kBefore = 30'000;
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, kBefore);
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(AwaitJudged(*daemon, kBefore));
+  EXPECT_EQ(daemon->Metric("lethe_duplicates_jumped"), 0);
+  EXPECT_EQ(daemon->Get("/readyz").body, "ready\n");
+  int next = 1;
+  EXPECT_TRUE(daemon->Await([&] {
+    std::vector<Record> others;
+    for (int i = 0; i < 1000 && next <= kBefore; ++i) {
+      others.push_back(WithId(absl::StrCat("a", next++)));
+      others.back().value = absl::StrCat(R"({"other":true,)", others.back().value->substr(1));
+    }
+    flow.Send(others);
+    return daemon->Metric("lethe_duplicates_jumped") == 1;
+  })) << next;
+  const std::string ready = daemon->Get("/readyz").body;
+  EXPECT_TRUE(absl::StrContains(ready, absl::StrCat(flow.input(), "-0: "))) << ready;
+  EXPECT_TRUE(absl::StrContains(ready, "lost")) << ready;
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "of the records are duplicates since")) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+}
+
 TEST(PoliciesTest, RetriesWithoutEndOfOneEventAreNotTakenForAConstantId) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   flow.Send(std::vector<Record>(20'000, WithId("again")));

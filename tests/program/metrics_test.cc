@@ -90,6 +90,7 @@ DaemonReport TwoPartitions() {
   partition.unread_deleted = 12;
   partition.short_history = true;
   partition.keys_moved = true;
+  partition.duplicates_jumped.emplace();
   partition.log.high_watermark = 100;
   partition.filter.filter = {.shape = {.past_generations = 6, .lines = 512},
                              .fpp = {.modelled = 2e-7, .estimated = 1e-7, .deviation = 3e-9},
@@ -166,6 +167,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_unkeyed_records_total", where)], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_future_timestamps_total", where)], 9);
   EXPECT_EQ(values[absl::StrCat("lethe_suspicious_duplicates_total", where)], 10);
+  EXPECT_EQ(values[absl::StrCat("lethe_duplicates_jumped", where)], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_estimated_ratio", where)], 1e-7);

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "src/pipeline/output/routed_record.h"
 #include "src/pipeline/worker.h"
@@ -267,6 +269,33 @@ TEST_F(PipelineRulesTest, Rule4ARecordThatIsRefusedFailsAlone) {
   EXPECT_EQ(task.counts().undeliverable, 1);
   EXPECT_EQ(task.counts().dropped, 1);
   EXPECT_EQ(task.counts().unique, 2);
+}
+
+// However often they are judged again.
+TEST_F(PipelineRulesTest, Rule4EachLostRecordIsLoggedOnce) {
+  Send({"a", "bad 1", "bad 2", "b", "bad 3", "bad 4", "bad 5", "c", "bad 6"});
+  const std::string said = LogOf(spdlog::level::err, [&] {
+    Life life(cluster_, options_);
+    life.Assign(0);
+    life.sink.refuses = [](const FakeRecord& record) { return absl::StartsWith(*record.key, "bad"); };
+    ASSERT_TRUE(life.Run().ok());
+  });
+  EXPECT_EQ(Out(), "a b c");
+  std::set<int64_t> lost;
+  for (const absl::string_view line : absl::StrSplit(said, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(": offsets ", 1));
+    if (parts.second.empty()) continue;
+    EXPECT_TRUE(absl::StartsWith(line, absl::StrCat(options_.input, "-0: "))) << line;
+    for (const absl::string_view range : absl::StrSplit(parts.second, ", ")) {
+      const std::vector<std::string> ends = absl::StrSplit(range, '-');
+      int64_t first = 0, last = 0;
+      ASSERT_TRUE(absl::SimpleAtoi(ends.front(), &first) && absl::SimpleAtoi(ends.back(), &last)) << line;
+      for (int64_t offset = first; offset <= last; ++offset)
+        EXPECT_TRUE(lost.insert(offset).second) << offset;
+    }
+  }
+  EXPECT_EQ(lost, (std::set<int64_t>{1, 2, 4, 5, 6, 8}));
 }
 
 TEST_F(PipelineRulesTest, Rule4WhatWasRefusedIsNoFirstNeitherNowNorAfterARestart) {
@@ -762,6 +791,19 @@ TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldAndStopsNoOther) 
   next.Assign(1);
   ASSERT_TRUE(next.Run().ok());
   EXPECT_EQ(Out(), "a b");
+}
+
+// The input has grown, and nothing has come there yet.
+TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldBeforeItsFirstRecord) {
+  cluster_.output_partitions = 1;
+  Send({"a"}, 0);
+  Life life(cluster_, options_);
+  const Task& other = life.Assign(0);
+  const Task& held = life.Assign(1);
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(other.phase(), Phase::kActive);
+  EXPECT_EQ(held.phase(), Phase::kHeld);
+  EXPECT_TRUE(absl::StrContains(held.problem(), "--alter --topic unique --partitions 2")) << held.problem();
 }
 
 // A new topic would have none of the records that are routed and not judged.

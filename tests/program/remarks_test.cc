@@ -67,6 +67,40 @@ TEST(RemarksTest, AnIdThatManyEventsShareIsReportedWithTwoOfThem) {
   EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "701 and 702")) << Remarks(report)[0];
 }
 
+TEST(RemarksTest, AJumpOfTheDuplicatesIsReportedWithItsBeginAndSomeOfThem) {
+  DaemonReport report;
+  report.lanes.resize(1);
+  report.lanes[0].partitions.resize(1);
+  PartitionReport& partition = report.lanes[0].partitions[0];
+  partition.topic = "orders";
+  partition.duplicates_jumped = DuplicateWatch::Jump{.since = absl::FromUnixSeconds(1'700'000'000),
+                                                     .since_offset = 5000,
+                                                     .usual = 0.01,
+                                                     .share = 0.8,
+                                                     .offsets = {5001, 5003, 5007},
+                                                     .compared = 40,
+                                                     .differing = 0};
+  ASSERT_EQ(Remarks(report).size(), 1u);
+  for (const char* fact :
+       {"orders-0", "80 %", "2023-11-14 22:13:20 UTC", "5000", "1.0 %", "5001, 5003, 5007"}) {
+    EXPECT_TRUE(absl::StrContains(Remarks(report)[0], fact)) << Remarks(report)[0];
+  }
+  EXPECT_FALSE(absl::StrContains(Remarks(report)[0], "lost")) << Remarks(report)[0];
+  partition.duplicates_jumped->differing = 39;
+  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "lost")) << Remarks(report)[0];
+}
+
+TEST(RemarksTest, AShortHistoryAndMovedKeysAreReported) {
+  DaemonReport report;
+  report.lanes.resize(1);
+  report.lanes[0].partitions.resize(3);
+  EXPECT_TRUE(Remarks(report).empty());
+  for (PartitionReport& partition : report.lanes[0].partitions) partition.short_history = true;
+  EXPECT_EQ(Remarks(report).size(), 1u);
+  report.lanes[0].partitions[2].keys_moved = true;
+  EXPECT_EQ(Remarks(report).size(), 2u);
+}
+
 TEST(RemarksTest, MembersThatAreNotLethesAreNamed) {
   DaemonReport report;
   report.foreign_members = {"rdkafka on host /10.0.0.7", "shop on host /10.0.0.8"};

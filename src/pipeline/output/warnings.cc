@@ -48,6 +48,11 @@ void Warnings::OfTimes() {
 
 void Warnings::OfFilter(Task& task, const PartitionReport& report) {
   if (const auto remark = LostIdsRemark(report); remark && task.WarnOfLostIds()) spdlog::warn("{}", *remark);
+  const auto jump = DuplicatesRemark(report);
+  if (task.SetDuplicatesJumped(jump.has_value())) {
+    jump ? spdlog::warn("{}", *jump)
+         : spdlog::info("{}: its share of duplicates is as usual again", task.Name());
+  }
   const auto remark = MemoryRemark(report);
   if (!remark || !task.WarnOfMemory()) return;
   if (const auto like_it = memory_warnings_.Next(clock_.Steady())) spdlog::warn("{}{}", *remark, *like_it);

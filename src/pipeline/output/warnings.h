@@ -38,8 +38,8 @@ class Warnings {
   // records of one key. For Scope::kPartition: if most records have no key, or copies have other keys than
   // the first of their id.
   void OfKeys(const Tasks& tasks);
-  // When the memory limit first costs a partition its window or its target, and when its filter first loses
-  // ids.
+  // When the memory limit first costs a partition its window or its target, when its filter first loses ids,
+  // and when its share of duplicates jumps, and is as usual again.
   void OfFilter(Task& task, const PartitionReport& report);
 
   // For a record without a usable id.

@@ -196,6 +196,11 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   if (held_for > StallPatience()) partition.open_transaction_since = state_.clock.Wall() - held_for;
   partition.shared_id = task.SharedId(state_.clock.Steady());
   partition.keys_moved = task.keys_moved();
+  partition.duplicates_jumped = task.duplicates().jump();
+  if (partition.duplicates_jumped) {
+    absl::Time& since = partition.duplicates_jumped->since;
+    since = state_.clock.Wall() - (state_.clock.Steady() - since);
+  }
   if (task.points()) partition.restore.restart = task.points()->oldest().offset;
   partition.filter = task.status();
   return partition;

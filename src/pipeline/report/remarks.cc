@@ -4,9 +4,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "src/text/format.h"
 
 namespace lethe {
+namespace {
+
+std::string UtcText(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
+}
+
+}  // namespace
+
 std::optional<std::string> MemoryRemark(const PartitionReport& partition) {
   const FilterStatus& filter = partition.filter.filter;
   if (filter.limit_hits == 0) return std::nullopt;
@@ -35,6 +44,39 @@ std::optional<std::string> SharedIdRemark(const PartitionReport& partition) {
                       partition.shared_id->first_offset, " and ", partition.shared_id->second_offset, ": ",
                       FormatCount(partition.counts.suspicious),
                       " so far (on_suspicious_id). Correct id, or their producer");
+}
+
+std::optional<std::string> DuplicatesRemark(const PartitionReport& partition) {
+  if (!partition.duplicates_jumped) return std::nullopt;
+  const DuplicateWatch::Jump& jump = *partition.duplicates_jumped;
+  const std::string differ =
+      jump.compared == 0 ? "none was compared with the first record of its id"
+                         : absl::StrCat(FormatCount(jump.differing), " of ", FormatCount(jump.compared),
+                                        " that were compared differ from the first record of their id");
+  return absl::StrCat(
+      partition.Name(),
+      absl::StrFormat(
+          ": %.0f %% of the records are duplicates since %s (offset %d), and %.1f %% were before; ",
+          100 * jump.share, UtcText(jump.since), jump.since_offset, 100 * jump.usual),
+      "some are at offsets ", absl::StrJoin(jump.offsets, ", "), "; ", differ, ": ",
+      jump.MostDiffer() ? "different events have one id, and are lost. Correct id, or the producer"
+                        : "a producer sends its events several times");
+}
+
+std::optional<std::string> ShortHistoryRemark(const PartitionReport& partition) {
+  if (!partition.short_history) return std::nullopt;
+  return absl::StrCat(partition.Name(),
+                      ": short history: the filter does not know all ids of the horizon of ",
+                      DurationText(partition.horizon),
+                      ", and their copies pass; it ends in stream time by itself, and the log says why");
+}
+
+std::optional<std::string> MovedKeysRemark(const PartitionReport& partition) {
+  if (!partition.keys_moved) return std::nullopt;
+  return absl::StrCat(partition.Name(),
+                      ": the topic got more partitions, and keys may have moved: copies of earlier records "
+                      "pass in other partitions until the horizon of ",
+                      DurationText(partition.horizon), " has passed; scope: topic matches them");
 }
 
 std::string TimesRemark(const std::string& topic, const TimeUnitCheck& times) {
@@ -93,7 +135,7 @@ std::optional<std::string> OpenTransactionRemark(const std::vector<PartitionRepo
   const std::string others = more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)");
   return absl::StrCat(
       first->Name(), " waits at offset ", first->log.position, " since ",
-      absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", first->open_transaction_since, absl::UTCTimeZone()), others,
+      UtcText(first->open_transaction_since), others,
       ": a transaction that a producer opened there hides the records behind it; it ends with its "
       "transaction.timeout.ms, or abort it: kafka-transactions.sh --bootstrap-server BROKERS abort --topic ",
       first->topic, " --partition ", first->partition, " --start-offset ", first->log.position);
@@ -120,6 +162,9 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
     AddFirst(lane.partitions, MemoryRemark, &remarks);
     AddFirst(lane.partitions, LostIdsRemark, &remarks);
     AddFirst(lane.partitions, SharedIdRemark, &remarks);
+    AddFirst(lane.partitions, DuplicatesRemark, &remarks);
+    AddFirst(lane.partitions, ShortHistoryRemark, &remarks);
+    AddFirst(lane.partitions, MovedKeysRemark, &remarks);
   }
   for (const LaneReport& lane : report.routing_lanes) {
     if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);

@@ -21,6 +21,13 @@ std::optional<std::string> LostIdsRemark(const PartitionReport& partition);
 // That many events share an id.
 std::optional<std::string> SharedIdRemark(const PartitionReport& partition);
 
+// That the share of duplicates has jumped.
+std::optional<std::string> DuplicatesRemark(const PartitionReport& partition);
+
+// That copies may pass: ids of the horizon are not known, or keys have moved to other partitions.
+std::optional<std::string> ShortHistoryRemark(const PartitionReport& partition);
+std::optional<std::string> MovedKeysRemark(const PartitionReport& partition);
+
 // That most timestamps of the topic are of another unit.
 std::string TimesRemark(const std::string& topic, const TimeUnitCheck& times);
 

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/status.h"
+#include "src/pipeline/report/duplicate_watch.h"
 #include "src/pipeline/report/shared_id_watch.h"
 #include "src/pipeline/report/watches.h"
 #include "src/record/schema_source.h"
@@ -164,6 +165,8 @@ struct PartitionReport {
   absl::Time open_transaction_since = absl::InfiniteFuture();
   // Two records that differ, of an id that many share.
   std::optional<SharedIdWatch::Pair> shared_id = std::nullopt;
+  // The share of duplicates has jumped, since a time of the wall clock.
+  std::optional<DuplicateWatch::Jump> duplicates_jumped = std::nullopt;
   bool keys_moved = false;  // the topic grew within the horizon: copies may be in different partitions
   // Up to a quarter of a second old, or older if the lane has many partitions.
   PartitionStatus filter;
@@ -286,6 +289,7 @@ struct DaemonReport {
   std::vector<std::string> not_ready;
   // It is ready, but for these topics.
   std::vector<std::string> but_for;
+  bool is_answered = true;  // false: the brokers do not answer; then no partition's log is answered, either
 };
 
 }  // namespace lethe

@@ -19,6 +19,7 @@
 #include "src/counters/counter_sums.h"
 #include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/topic_partition.h"
+#include "src/pipeline/report/duplicate_watch.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/report/shared_id_watch.h"
 #include "src/pipeline/restore/commit_metadata.h"
@@ -251,6 +252,8 @@ class Task {
   // Keeps the snapshot: a commit with an unknown outcome may name it.
   void LeaveNamed();
 
+  DuplicateWatch& duplicates() { return duplicates_; }
+  const DuplicateWatch& duplicates() const { return duplicates_; }
   SharedIdWatch& shared_ids() { return shared_ids_; }
   // Times are Clock::Steady().
   void SetSharedId(const SharedIdWatch::Pair& pair, absl::Time now) { shared_id_ = {pair, now}; }
@@ -268,6 +271,8 @@ class Task {
   // Whether this is the first call.
   bool WarnOfMemory() { return !std::exchange(warned_of_memory_, true); }
   bool WarnOfLostIds() { return !std::exchange(warned_of_lost_ids_, true); }
+  // Whether it was not yet as it is now.
+  bool SetDuplicatesJumped(bool jumped) { return std::exchange(duplicates_jumped_, jumped) != jumped; }
 
   const PartitionStatus& status() const { return status_; }  // of the filter, last asked; no name: never
   // `next` and `committed` at that time: while they stay, the status stays.
@@ -338,12 +343,14 @@ class Task {
   std::optional<UnreadableBatch> unreadable_;
   std::string unreadable_why_;
 
+  DuplicateWatch duplicates_;
   SharedIdWatch shared_ids_;
   std::pair<SharedIdWatch::Pair, absl::Time> shared_id_ = {{}, absl::InfinitePast()};
   SchemaWait schema_wait_;
   Pace pace_;
   bool warned_of_memory_ = false;
   bool warned_of_lost_ids_ = false;
+  bool duplicates_jumped_ = false;  // as logged
   bool paused_ = false;
   bool was_aborted_ = false;
   bool awaits_room_ = false;
