@@ -559,7 +559,7 @@ TEST_F(PageTest, TheBarOfTheFppIsLinear) {
               "[row.dataset.partition, row.querySelector('[data-cell=fpp] .meter i').style.width]));"));
   ASSERT_TRUE(widths.ok()) << widths.status();
   EXPECT_EQ(widths->at("4"), "8%");
-  EXPECT_EQ(widths->at("20"), "40%");
+  EXPECT_EQ(widths->at("5"), "10%");
 }
 
 // What needs somebody comes first; the rest, and the chosen one's detail, is not far.
