@@ -98,20 +98,31 @@ std::optional<IdHash> AheadIds::Put(IdHash id, int64_t passed_ms, bool is_untime
   return left;
 }
 
-std::optional<IdHash> AheadIds::Release(int64_t now_ms) {
+std::optional<TimedId> AheadIds::Release(int64_t now_ms) {
+  std::optional<size_t> first;
   for (size_t place = 0; place < size_;) {
-    const Entry entry = entries_[place];
-    if (IsAhead(entry.passed_ms, now_ms) && read_ - entry.record < kMost) {
+    const Entry& entry = entries_[place];
+    const bool is_ahead = IsAhead(entry.passed_ms, now_ms);
+    if (is_ahead && read_ - entry.record < kMost) {
       ++place;
       continue;
     }
-    Erase(place);
-    if (IsAhead(entry.passed_ms, now_ms)) Leave(entry.passed_ms, now_ms);
     // Stream time jumps.
     const bool is_over = now_ms > entry.passed_ms && now_ms - entry.passed_ms > horizon_ms_;
-    if (now_ms != kNoStreamTime && !is_over) return entry.id;
+    if (now_ms == kNoStreamTime || is_over) {
+      if (is_ahead) Leave(entry.passed_ms, now_ms);
+      Erase(place);
+      continue;
+    }
+    if (!first || entry.passed_ms < entries_[*first].passed_ms) first = place;
+    ++place;
   }
-  return std::nullopt;
+  if (!first) return std::nullopt;
+  const Entry entry = entries_[*first];
+  Erase(*first);
+  if (IsAhead(entry.passed_ms, now_ms)) Leave(entry.passed_ms, now_ms);
+  // Before stream time began the filter had none.
+  return TimedId{entry.id, std::max(std::min(entry.passed_ms, now_ms), counted_ms_)};
 }
 
 void AheadIds::Leave(int64_t passed_ms, int64_t now_ms) {

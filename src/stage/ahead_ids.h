@@ -24,7 +24,8 @@ class FieldWriter;
 //
 // So a record that comes more than a sixteenth of the horizon ahead of stream time is judged by its own
 // timestamp, and its id is kept here with that until stream time has come to it, at most for 101 records;
-// then it goes into the filter once more, at the stream time of then. In detail:
+// then it goes into the filter once more, as of that timestamp, or of stream time if this is earlier. (Stream
+// time may have jumped far beyond it, as it does early in a replay.) In detail:
 //   - The time at which an id passed counts as the latest of its record's timestamp and of the two before.
 //     One that is here is a copy up to a horizon after that. (A record without a timestamp may have come
 //     after a silence: the next timestamp counts, too.)
@@ -79,9 +80,9 @@ class AheadIds {
 
   // Stream time has begun with this value, as of which the filter counts what it has.
   void Begin(int64_t first_ms) { counted_ms_ = first_ms; }
-  // Forgets those that stream time has come to, until it meets one that goes into the filter now: not those
-  // that the horizon has passed, too, and none before stream time begins.
-  std::optional<IdHash> Release(int64_t now_ms);
+  // Forgets one that stream time has come to, the earliest first, with the time at which it goes into the
+  // filter. Those that the horizon has passed, too, do not go there, and none before stream time begins.
+  std::optional<TimedId> Release(int64_t now_ms);
 
   // For a snapshot. False if the fields are none of this.
   void Save(FieldWriter* fields) const;

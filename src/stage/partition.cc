@@ -106,7 +106,7 @@ void Partition::Impl::TakeOneByOne(absl::Span<const Event> events, size_t first,
       begins = false;
     }
     ahead.Read(time_ms);
-    while (const std::optional<IdHash> due = ahead.Release(now_ms)) taker.Again(TimedId{*due, now_ms});
+    while (const std::optional<TimedId> due = ahead.Release(now_ms)) taker.Again(*due);
     const int64_t* const known = ahead.Find(id);
     const int64_t passes_ms = ahead.PassesAt(now_ms);
     const bool is_ahead = ahead.IsAhead(passes_ms, now_ms);

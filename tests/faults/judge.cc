@@ -152,7 +152,10 @@ class PartitionJudge {
       last_three_ms_ = {last_three_ms_[1], last_three_ms_[2], last_ms_};
       // Of those that had none, the next timestamp counts, too.
       for (size_t i = entries_.size(); i > 0 && !entries_[i - 1].is_timed; --i) {
-        entries_[i - 1].latest_ms = std::max(entries_[i - 1].latest_ms, last_ms_);
+        Entry& untimed = entries_[i - 1];
+        untimed.latest_ms = std::max(untimed.latest_ms, last_ms_);
+        // In a replay stream time has perhaps not come to it yet.
+        if (is_rebuilt_) untimed.kept_ms = std::max(untimed.kept_ms, last_ms_);
       }
     }
     entry.latest_ms = *std::max_element(last_three_ms_.begin(), last_three_ms_.end());
@@ -297,11 +300,17 @@ class PartitionJudge {
       const size_t since = entries_.size() - i;
       const bool is_ahead = !now_ms || entry.latest_ms > *now_ms + horizon_ms_ / 16;
       if (is_ahead && since <= kMedianOf) return false;
-      if (now_ms) entry.kept_ms = std::max(entry.kept_ms, *now_ms);
+      if (now_ms) entry.kept_ms = std::max(entry.kept_ms, is_ahead ? *now_ms : KeptAs(entry, *now_ms));
       entry.left_at = entries_.size() - 1;
       // How many had timestamps is not known for sure.
       return !is_ahead || since > 4 * kMedianOf;
     });
+  }
+
+  // As of its own timestamp, however far stream time has come by then; in a replay, where stream time stands
+  // at first, perhaps a sixteenth of the horizon later than in the first reading.
+  int64_t KeptAs(const Entry& entry, int64_t now_ms) const {
+    return is_rebuilt_ ? entry.latest_ms : std::min(entry.latest_ms, now_ms);
   }
 
   // The input record that the output record is: of several equal ones the first that can be it.

@@ -196,8 +196,9 @@ TEST(JudgeTest, WhatAFilterHolds) {
   // Stream time, 50 records behind, ends in minute 549, and 53 of the records from 539 on have ids that
   // passed. Of the 45 before them, to which stream time came in minute 485 or later, a filter may still hold
   // the ids.
-  const auto hold = [](int64_t ids, int64_t minute) {
+  const auto hold = [](int64_t ids, int64_t minute, bool is_rebuilt = false) {
     return [=](Evidence& evidence) {
+      evidence.is_rebuilt = is_rebuilt;
       evidence.forgotten_after = absl::Minutes(64);
       evidence.held = {HeldIds{ids, absl::FromUnixMillis(kBegin + minute * kMinute)}};
     };
@@ -206,6 +207,9 @@ TEST(JudgeTest, WhatAFilterHolds) {
   ExpectProblems({}, hold(98, 549));
   ExpectProblems({"1 filters HOLD other ids"}, hold(52, 549));
   ExpectProblems({"1 filters HOLD other ids"}, hold(99, 549));
+  // A rebuild keeps ids as of their own timestamps, which are three minutes later.
+  ExpectProblems({}, hold(101, 549, /*is_rebuilt=*/true));
+  ExpectProblems({"1 filters HOLD other ids"}, hold(102, 549, /*is_rebuilt=*/true));
   ExpectProblems({"1 filters have ANOTHER TIME"}, hold(53, 548));
   ExpectProblems({}, [&](Evidence& evidence) {
     hold(52, 549)(evidence);

@@ -128,6 +128,27 @@ TEST(StageQuietTest, TheFirstRecordsAfterASilenceAreRemembered) {
   EXPECT_TRUE(outcome.twice.empty());
 }
 
+// Stream time stands until a replay has read 101 timestamps, and jumps then.
+TEST(StageQuietTest, AReplayRemembersNoIdForLongerThanItsHorizon) {
+  constexpr int kFirst = 200, kAgain = 310;
+  auto stage = *DedupStage::Create({.horizon = absl::Hours(1), .target_fpp = 1e-12}, ExactFilter::Factory());
+  auto partition = *stage->Open("replayed");
+  const std::vector<Record> log = InTurn(kAgain, 1000, 49 * kSecond);
+  const auto time_of = [&](int record) { return absl::FromUnixMillis(kStartMs + record * 49 * kSecond); };
+  ASSERT_TRUE(partition->StartAt(time_of(kFirst - 50)).ok());
+  for (int i = kFirst; i < kAgain; ++i) {
+    const Event event = {.id = partition->Hash(absl::StrCat(log[i].id)), .time = time_of(i)};
+    ASSERT_TRUE(partition->Replay({&event, 1}).ok());
+  }
+  // Few of them: they have the same time. Ages are in records, of which a horizon has 73.
+  for (const int age : {90, 95, 100, 110}) {
+    EXPECT_EQ(*partition->Judge(absl::StrCat(kAgain - age), time_of(kAgain)), Verdict::kUnique) << age;
+  }
+  for (const int age : {1, 40, 73}) {
+    EXPECT_EQ(*partition->Judge(absl::StrCat(kAgain - age), time_of(kAgain)), Verdict::kDuplicate) << age;
+  }
+}
+
 TEST(StageQuietTest, ABusyStreamThatFallsSilentFollows) {
   std::mt19937_64 random(TestSeed());
   std::vector<Record> log;
