@@ -100,6 +100,9 @@ absl::Status BrokerClient::Read(const std::string& topic, const std::map<int32_t
 
 absl::StatusOr<std::vector<NamedMember>> BrokerClient::AskMembers() {
   using GroupsPtr = std::unique_ptr<const rd_kafka_group_list, Destroyer<rd_kafka_group_list_destroy>>;
+  // rd_kafka_list_groups() waits for a connection, and does not ask for one: a new client makes its first
+  // when its timer of a second next runs.
+  if (auto connected = CountBrokers(); !connected.ok()) return connected.status();
   // rd_kafka_DescribeConsumerGroups() says more, but where brokers do not know the request, such as the one
   // of `lethe demo`, the client of librdkafka 2.0.2 never closes.
   const rd_kafka_group_list* raw = nullptr;
