@@ -74,12 +74,13 @@ void Worker::Step() {
   if (records < kBatch && std::none_of(tasks_.begin(), tasks_.end(), IsActive)) records = kBatch;
   source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(), longest), records,
                std::min(kBatchBytes, transactions_.room_bytes()));
+  const bool is_drained = source_.batch().size() < records;
   const bool processed = Process().ok();
   if (!state_.fatal.ok()) return;  // Close() aborts what is open
   const bool failed = sink_.Poll() != Failure::kNone;
   if (transactions_.is_open() && (failed || !processed)) {
     transactions_.Abort();  // half a batch must not be committed
-  } else if (transactions_.IsDue() || (transactions_.is_open() && pace_.is_blocked())) {
+  } else if (transactions_.IsDue(is_drained) || (transactions_.is_open() && pace_.is_blocked())) {
     transactions_.Commit();
   }
   HandlePostponed();

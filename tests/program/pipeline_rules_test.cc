@@ -477,6 +477,7 @@ TEST_F(PipelineRulesTest, Rule10ADeletedInputIsNotCalledAnotherInstances) {
 TEST_F(PipelineRulesTest, Rule11ARevokedPartitionIsCommittedFirst) {
   options_.process.commit_interval = absl::Hours(1);
   Send({"a", "b"});
+  Send(std::vector<std::string>(1000, "b"));  // drained, it would be committed at once
   Life life(cluster_, options_);
   life.Assign(0);
   life.source.on_poll = [&] {
@@ -491,6 +492,7 @@ TEST_F(PipelineRulesTest, Rule11ARevokedPartitionIsCommittedFirst) {
 TEST_F(PipelineRulesTest, Rule11ALostPartitionIsAborted) {
   options_.process.commit_interval = absl::Hours(1);
   Send({"a", "b"});
+  Send(std::vector<std::string>(1000, "b"));  // drained, it would be committed at once
   Life life(cluster_, options_);
   life.Assign(0);
   life.source.on_poll = [&] {

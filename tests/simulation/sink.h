@@ -41,6 +41,7 @@ class SimulatedSink final : public Sink {
   Outcome Abort() override;
   const TransactionReport& report() const override { return report_; }
   TransactionSize size() const override;
+  absl::Duration timeout() const override { return sink_options_.transaction_timeout; }
   int64_t batch_bytes() const override { return 1'000'000; }
   absl::StatusOr<SmallestTopic> CountPartitions(int32_t flow) override;
   absl::StatusOr<RecordRules> AskRules(int32_t flow) override;

@@ -231,6 +231,7 @@ class FakeSink final : public Sink {
   const TransactionReport& report() const override { return report_; }
   TransactionSize size() const override;
   std::map<int32_t, TransactionSize> SizeByFlow() const override;
+  absl::Duration timeout() const override { return transaction_timeout; }
   int64_t batch_bytes() const override { return 1'000'000; }
   absl::StatusOr<SmallestTopic> CountPartitions(int32_t /*flow*/) override {
     if (!cluster_.output_partitions.ok()) return cluster_.output_partitions.status();
@@ -246,6 +247,7 @@ class FakeSink final : public Sink {
   std::set<int32_t> bad_outputs;    // flows whose topics fail transactions
   std::map<int32_t, int64_t>
       bytes_per_second;  // that the outputs of these flows take; others take all at once
+  absl::Duration transaction_timeout = absl::InfiniteDuration();
   int fail_writes = 0;   // that many fail
   int fail_commits = 0;  // that many abort, and nothing is out
   int lose_answers = 0;  // that many commit, and the answer is lost

@@ -38,11 +38,6 @@ constexpr int kHasQueueBackoff = 0x02020000;
 // Larger fetches are faster where batches are small and the brokers far away.
 constexpr absl::string_view kFetchBytes = "65536";
 
-int64_t NumberOf(rd_kafka_t* client, const char* name) {
-  int64_t number = 0;
-  return absl::SimpleAtoi(PropertyOf(client, name), &number) ? number : 0;
-}
-
 size_t BytesOf(const rd_kafka_message_t& message) {
   size_t bytes = message.len + message.key_len;
   MessageView(message).ForEachHeader(
@@ -145,6 +140,11 @@ std::string PropertyOf(rd_kafka_t* client, const char* name) {
   }
   value.resize(size - 1);
   return value;
+}
+
+int64_t NumberOf(rd_kafka_t* client, const char* name) {
+  int64_t number = 0;
+  return absl::SimpleAtoi(PropertyOf(client, name), &number) ? number : 0;
 }
 
 ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {

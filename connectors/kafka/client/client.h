@@ -124,6 +124,8 @@ ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property
 
 // The value of a property, set or default; empty if there is no such property.
 std::string PropertyOf(rd_kafka_t* client, const char* name);
+// Likewise; 0 if there is no such number.
+int64_t NumberOf(rd_kafka_t* client, const char* name);
 
 // The text without parts of secrets that librdkafka may quote.
 std::string WithoutSecrets(absl::string_view text);

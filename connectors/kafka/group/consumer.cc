@@ -6,7 +6,6 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/topics/topics.h"
@@ -68,10 +67,7 @@ absl::Status Consumer::Open() {
   if (!consumer.ok()) return consumer.status();
   consumer_ = *std::move(consumer);
   is_closing_ = false;
-  int64_t session_timeout_ms = 0;
-  if (absl::SimpleAtoi(PropertyOf(client(), "session.timeout.ms"), &session_timeout_ms)) {
-    session_timeout_ = absl::Milliseconds(session_timeout_ms);
-  }
+  session_timeout_ = absl::Milliseconds(NumberOf(client(), "session.timeout.ms"));
   fetch_on_.emplace(client());
   rd_kafka_poll_set_consumer(client());
   return Resubscribe();
@@ -156,7 +152,10 @@ void Consumer::PollMessages(absl::Duration timeout, size_t limit, size_t most_by
   size_t bytes = 0;
   // What the client has fetched comes behind that.
   if (!AddReturned(limit, most_bytes, bytes)) return;
-  int timeout_ms = messages_.empty() ? static_cast<int>(absl::ToInt64Milliseconds(timeout)) : 0;
+  int timeout_ms =
+      messages_.empty()
+          ? static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(timeout, absl::Milliseconds(1))))
+          : 0;
   while (messages_.size() < limit && bytes < most_bytes && !is_new_rebalance_) {
     // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
     MessagePtr polled = fetch_on_->Poll(timeout_ms);

@@ -150,6 +150,7 @@ absl::Status Output::MakeProducer() {
   auto producer = config.MakeProducer();
   if (!producer.ok()) return producer.status();
   producer_ = *std::move(producer);
+  if (transactional_) timeout_ = absl::Milliseconds(NumberOf(producer_.get(), "transaction.timeout.ms"));
   return absl::OkStatus();
 }
 

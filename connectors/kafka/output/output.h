@@ -54,6 +54,7 @@ class Output final : public Sink {
   Outcome Abort() override;
   const TransactionReport& report() const override { return report_; }
   TransactionSize size() const override;
+  absl::Duration timeout() const override { return timeout_; }
   std::map<int32_t, TransactionSize> SizeByFlow() const override { return sent_.SizeByFlow(); }
   int64_t batch_bytes() const override;
   // The producer knows of these partitions from then on.
@@ -119,6 +120,7 @@ class Output final : public Sink {
   const std::function<absl::Status()> may_recreate_;
   const bool transactional_;
   OutputLimits limits_;
+  absl::Duration timeout_ = absl::InfiniteDuration();  // of this producer's transactions
 
   ClientStatistics statistics_;      // of this producer, or the one before it
   LateRequests late_;                // the producer's threads write it until it ends

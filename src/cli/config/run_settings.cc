@@ -188,8 +188,10 @@ constexpr Setting<RunConfig> kSettings[] = {
      Choice<Process<&ProcessOptions::static_membership>, StaticMembership::kAlways,
             StaticMembership::kAfterCrash, StaticMembership::kNever>},
     {"commit_interval", "DURATION", "100ms", false,
-     "How long a transaction stays open: a longer one costs less and delays the output", "100ms",
-     Value<Process<&ProcessOptions::commit_interval>>, "1ms to 10s"},
+     "How long a transaction stays open at most, but for a backlog, where it is ten times as long: a longer "
+     "one costs less and delays the output. A stream without counters is committed earlier, as long as that "
+     "takes a tenth of the time",
+     "100ms", Value<Process<&ProcessOptions::commit_interval>>, "1ms to 10s"},
     {"on_short_history", "continue|fail", "continue", false,
      "If the log does not reach back one horizon, or the horizon was raised: continue, and copies of unknown "
      "ids may pass, or stop the partition",

@@ -175,7 +175,7 @@ constexpr LaneHistogram kLaneHistograms[] = {
      &LaneHistograms::batch_records},
     {{"lethe_transaction_duration_seconds", kHistogram, "group, lane", "seconds",
       "From the first record of a transaction to the end of its commit.",
-      "Far over `commit_interval`: the broker is slow to commit, or the output to take."},
+      "In a backlog ten times `commit_interval`. Far over that: commits, or the output, are slow."},
      &LaneHistograms::transaction_seconds},
     {{"lethe_commit_duration_seconds", kHistogram, "group, lane", "seconds",
       "The commit alone: queued records, offsets, and the end of the transaction.",
@@ -183,8 +183,8 @@ constexpr LaneHistogram kLaneHistograms[] = {
      &LaneHistograms::commit_seconds},
     {{"lethe_end_to_end_latency_seconds", kHistogram, "group, lane", "seconds",
       "From a record's timestamp to its commit. Records polled together count as their oldest.",
-      "Normally near `commit_interval`. More: check the lag, then the commit's duration. Wrong timestamps of "
-      "senders also show here."},
+      "Normally below `commit_interval`. More: check the lag, then the commit's duration. Senders' wrong "
+      "timestamps also show here."},
      &LaneHistograms::latency_seconds},
 };
 

@@ -117,6 +117,8 @@ class Sink {
 
   virtual const TransactionReport& report() const = 0;
   virtual TransactionSize size() const = 0;
+  // The cluster aborts a transaction that lasts longer.
+  virtual absl::Duration timeout() const { return absl::InfiniteDuration(); }
   // Of each flow in it, without `records`; what it waited is until its own records were answered.
   virtual std::map<int32_t, TransactionSize> SizeByFlow() const { return {}; }
   // Bound of a batch of several records.

@@ -22,7 +22,7 @@ struct TransactionSize {
 class TransactionBackoff {
  public:
   // Memory: 80 bytes at most for each pending id, and what the client needs for each record and byte.
-  static constexpr size_t kMaxRecords = 100'000;
+  static constexpr size_t kMaxRecords = 250'000;
   static constexpr int64_t kMaxBytes = int64_t{64} << 20;
   // Of the first transaction.
   static constexpr int64_t kFirstBytes = int64_t{4} << 20;

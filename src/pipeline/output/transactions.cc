@@ -14,6 +14,16 @@ namespace {
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
 // A transaction is also due when its counters' sums take this much: keys may be as large as records.
 constexpr int64_t kMaxSumsBytes = int64_t{16} << 20;
+// While all is behind, so many commit intervals are one transaction: commits take the time of few of them.
+constexpr int kIntervalsBehind = 10;
+// Much longer ones gain nothing, and look as if the lane stood still.
+constexpr absl::Duration kLongestBehind = absl::Seconds(10);
+// Of the time after which the brokers abort it: the rest is for its commit, which may take long.
+constexpr int kShareOfTimeout = 3;
+// Quiet streams may spend a tenth of the time in commits.
+constexpr int kTimesBetween = 9;
+// What the mean of a commit's duration takes of a new one.
+constexpr int kShareOfMean = 4;
 // Fewer in a row are a rebalance or a broker's restart.
 constexpr int kManyFailures = 3;
 // What topics take by default (max.message.bytes).
@@ -75,12 +85,41 @@ size_t Transactions::room_records() const {
 }
 
 absl::Duration Transactions::time_left() const {
-  return open_ ? deadline_ - state_.clock.Steady() : absl::InfiniteDuration();
+  return open_ ? look_at_ - state_.clock.Steady() : absl::InfiniteDuration();
 }
 
-bool Transactions::IsDue() const {
-  return open_ && (carried_out_ >= backoff_.max_records() || sink_.size().bytes >= backoff_.max_bytes() ||
-                   SumsBytes(tasks_) >= kMaxSumsBytes || state_.clock.Steady() >= deadline_);
+bool Transactions::IsFull() const {
+  return carried_out_ >= backoff_.max_records() || sink_.size().bytes >= backoff_.max_bytes() ||
+         SumsBytes(tasks_) >= kMaxSumsBytes;
+}
+
+bool Transactions::IsDue(bool is_drained) {
+  if (!open_) return false;
+  if (IsFull()) return true;
+  const absl::Time now = state_.clock.Steady();
+  look_at_ = deadline_;
+  if (now >= deadline_) {
+    if (now >= last_deadline_ || !IsBehind()) return true;
+    look_at_ = deadline_ = std::min(now + options_.process.commit_interval, last_deadline_);
+    return false;
+  }
+  // Each commit writes all counters that have changed.
+  if (!is_drained || SumsBytes(tasks_) > 0) return false;
+  if (now >= quiet_from_) return !IsBehind();
+  look_at_ = std::min(deadline_, quiet_from_);
+  return false;
+}
+
+bool Transactions::IsBehind() const {
+  // Partitions of slow topics wait for its end, and other routers for what is committed of the slowest
+  // source.
+  if (!awaiting_room_.empty() || options_.half.routing) return false;
+  const std::vector<Task*> partitions = InTransaction(tasks_);
+  return std::all_of(partitions.begin(), partitions.end(), [&](const Task* task) {
+    const bool is_at_end = task->end_of_log() == task->next();  // others' transactions may be open behind it
+    return !is_at_end && task->stop_before_next().empty() &&
+           source_.HighWatermark(task->id()) - task->next() > task->next() - task->committed();
+  });
 }
 
 absl::Status Transactions::Begin(Task& task) {
@@ -98,7 +137,12 @@ absl::Status Transactions::Begin(Task& task) {
     }
     open_ = true;
     tried_.clear();
-    deadline_ = state_.clock.Steady() + options_.process.commit_interval;
+    const absl::Time now = state_.clock.Steady();
+    const absl::Duration interval = options_.process.commit_interval;
+    look_at_ = deadline_ = now + interval;
+    const absl::Duration longest =
+        std::min({kIntervalsBehind * interval, kLongestBehind, sink_.timeout() / kShareOfTimeout});
+    last_deadline_ = now + std::max(interval, longest);
     figures_.TransactionBegun(state_.clock.Wall());
   }
   if (task.in_transaction()) return absl::OkStatus();
@@ -152,6 +196,7 @@ void Transactions::PassOver(Task& task, int64_t end) {
 
 void Transactions::Commit() {
   figures_.CommitBegins(state_.clock.Wall());
+  const absl::Time begin = state_.clock.Steady();
   const std::vector<Task*> partitions = InTransaction(tasks_);
   for (Task* task : partitions) {
     if (!flows_.Of(*task).writer.ProduceSums(*task).ok()) return Abort();
@@ -161,6 +206,10 @@ void Transactions::Commit() {
   for (const Position& position : positions) tried_[position.partition] = position.metadata;
   const Outcome outcome = sink_.Commit(positions);
   if (outcome != Outcome::kCommitted) return RollBack(outcome);
+  const absl::Time end = state_.clock.Steady();
+  const bool is_first = commit_takes_ == absl::ZeroDuration();
+  commit_takes_ += (end - begin - commit_takes_) / (is_first ? 1 : kShareOfMean);
+  quiet_from_ = end + kTimesBetween * commit_takes_;
   Finish(/*committed=*/true);
 }
 
@@ -350,7 +399,7 @@ void Transactions::Finish(bool committed) {
     if (task->phase() == Phase::kActive) source_.TakeBack(*task);
   }
   open_ = false;
-  deadline_ = absl::InfiniteFuture();
+  deadline_ = last_deadline_ = look_at_ = absl::InfiniteFuture();
   carried_out_ = 0;
   if (committed) snapshots_.Take(tasks_);
 }

@@ -32,10 +32,12 @@ class Transactions {
   // At least one record.
   size_t room_records() const;
   size_t room_bytes() const { return static_cast<size_t>(backoff_.max_bytes()); }
-  // Until the commit; infinite if none is open.
+  // Until IsDue() is to be asked again at the latest; infinite if none is open.
   absl::Duration time_left() const;
-  // Whether it is full, or has been open for the commit interval.
-  bool IsDue() const;
+  // Whether to commit: it is full, or was open for long enough. `is_drained`: there is nothing more to read
+  // at this moment. Then what is current is committed at once, unless it changes counters, or commits would
+  // take more than a tenth of the time. While all of it is behind, it may last for ten commit intervals.
+  bool IsDue(bool is_drained);
 
   // Takes the partition into the open transaction; opens one if there is none.
   absl::Status Begin(Task& task);
@@ -71,6 +73,10 @@ class Transactions {
   LaneFigures& figures() { return figures_; }
 
  private:
+  bool IsFull() const;
+  // Whether each partition in it has more to read than it holds of the partition: a longer transaction then
+  // at most doubles the delay that there is.
+  bool IsBehind() const;
   void RollBack(Outcome aborted);
   // Those of topics that are not there any more: their offsets would be refused, with all others.
   void FailDeleted(std::vector<Task*>& fresh);
@@ -105,8 +111,13 @@ class Transactions {
 
   bool open_ = false;
   std::vector<TopicPartition> awaiting_room_;
-  std::map<TopicPartition, std::string> tried_;   // the metadata of its commit, if one was tried
-  absl::Time deadline_ = absl::InfiniteFuture();  // by Clock::Steady()
+  std::map<TopicPartition, std::string> tried_;  // the metadata of its commit, if one was tried
+  // By Clock::Steady(), like the next: when it is due unless it is behind, and then.
+  absl::Time deadline_ = absl::InfiniteFuture();
+  absl::Time last_deadline_ = absl::InfiniteFuture();
+  absl::Time look_at_ = absl::InfiniteFuture();
+  absl::Time quiet_from_ = absl::InfinitePast();  // from then on a drained source is committed at once
+  absl::Duration commit_takes_;                   // a mean that follows the last few
   size_t carried_out_ = 0;                        // records in it
   TransactionCounts counts_;
   RecordCounts totals_;
