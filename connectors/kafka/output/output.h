@@ -93,6 +93,9 @@ class Output final : public Sink {
   absl::Status NoProducer() const;
   // Cancelled on stop.
   absl::Status NoProducerNow() const;
+  // Waits for answers, but only for some 30 ms. A longer rd_kafka_flush() looks for them every 10 ms: no
+  // delivery report of a success wakes it.
+  void FlushQuickly();
   Outcome CommitTransaction(const std::vector<PartitionListPtr>& offsets);
   // The flows whose offsets the broker does not let this user commit.
   void BlameDenied(const rd_kafka_topic_partition_list_t& offsets);

@@ -64,10 +64,17 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
   }
 }
 
+void Output::FlushQuickly() {
+  for (int ms = 1; ms < kFlushTimeoutMs && report_.failure == Failure::kNone; ms *= 2) {
+    if (rd_kafka_flush(producer_.get(), ms) == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  }
+}
+
 Outcome Output::CommitTransaction(const std::vector<PartitionListPtr>& offsets) {
   // A commit would also wait for records that are stuck behind a refused one.
   const absl::Time begin = SteadyNow();
   absl::Time looked = begin;
+  FlushQuickly();
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
          report_.failure == Failure::kNone &&
          SteadyNow() - begin < (state_.stop.requested() ? kStopFlushPatience : kFlushPatience)) {
@@ -125,6 +132,7 @@ void Output::BlameDenied(const rd_kafka_topic_partition_list_t& offsets) {
 
 Outcome Output::CommitDelivered(const std::vector<PartitionListPtr>& offsets) {
   absl::Time give_up = absl::InfiniteFuture();
+  FlushQuickly();
   while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     if (StopGraceIsOver(give_up)) return Outcome::kStopped;
     state_.heartbeat.Beat();
