@@ -71,11 +71,19 @@ TEST(AdaptChart, EachCurveIsWhereItsFiguresAre) {
             72)
       << title[3];
   EXPECT_TRUE(absl::StrContains(top, "40")) << top;
-  // The target's line is above both curves.
+  // The target's line is above both curves, beside its figure.
+  EXPECT_TRUE(absl::StrContains(lines[1], "1e-06 ")) << lines[1];
   EXPECT_EQ(std::count(lines[1].begin() + kLeft, lines[1].end(), '-') +
                 std::count(lines[1].begin() + kLeft, lines[1].end(), '*'),
             72)
       << lines[1];
+}
+
+// Dots of one colour look alike.
+TEST(AdaptChart, CurvesAreToldApartWithoutColours) {
+  EXPECT_EQ(DrawAdaptChart(Day(), 1e-6, {.blocks = true}, 82), DrawAdaptChart(Day(), 1e-6, {}, 82));
+  EXPECT_NE(DrawAdaptChart(Day(), 1e-6, {.colour = true, .blocks = true}, 82),
+            DrawAdaptChart(Day(), 1e-6, {.colour = true}, 82));
 }
 
 TEST(AdaptChart, ALineOfTextHasTheSameFigures) {

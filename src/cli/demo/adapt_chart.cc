@@ -23,6 +23,9 @@ constexpr double kLeastMinutes = 0.5;  // t
 
 enum class Series { kNone, kTarget, kCompact, kPublished };
 
+// Braille's dots look alike without colours.
+bool DrawsDots(const TextStyle& style) { return style.blocks && style.colour; }
+
 // Lines in a field of characters: with Braille's two by four dots in each, or with one letter.
 class Canvas {
  public:
@@ -74,18 +77,18 @@ class Canvas {
   static std::string Text(const Cell& cell, const TextStyle& style) {
     if (cell.series == Series::kNone) return " ";
     std::string text;
-    if (style.blocks) {  // U+2800 and the dots, in UTF-8
+    if (DrawsDots(style)) {  // U+2800 and the dots, in UTF-8
       text = {'\xE2', static_cast<char>(0xA0 | (cell.dots >> 6)),
               static_cast<char>(0x80 | (cell.dots & 0x3F))};
     }
     switch (cell.series) {
       case Series::kPublished:
-        return style.Cyan(style.blocks ? text : "*");
+        return style.Cyan(DrawsDots(style) ? text : "*");
       case Series::kCompact:
-        return style.Yellow(style.blocks ? text : "o");
+        return style.Yellow(DrawsDots(style) ? text : "o");
       case Series::kTarget:
       case Series::kNone:
-        return style.Red(style.blocks ? text : "-");
+        return style.Red(DrawsDots(style) ? text : "-");
     }
     return text;
   }
@@ -140,7 +143,8 @@ std::string DrawAdaptChart(absl::Span<const AdaptSample> samples, double target,
     return std::log10(std::max(fpp, least_fpp) / least_fpp) / kDecades;
   };
   const Chart charts[] = {
-      {"FPP", absl::StrFormat("%.0e", 10 * target), absl::StrFormat("%.0e", least_fpp),
+      {"FPP", absl::StrFormat("%.0e", target),
+       absl::StrFormat("%.0e", least_fpp),  // its line is in the top row
        [&](const AdaptFigures& figures) { return fpp_height(figures.fpp); }},
       {"N, past generations", absl::StrFormat("%.0f", most_past), "0",
        [&](const AdaptFigures& figures) { return past(figures) / most_past; }},
@@ -160,10 +164,10 @@ std::string DrawAdaptChart(absl::Span<const AdaptSample> samples, double target,
     std::string legend;
     if (&chart == &charts[0]) {
       canvas.Line({0, fpp_height(target)}, {1, fpp_height(target)}, Series::kTarget);
-      const std::string line = style.blocks ? "\u2500\u2500 " : "";
-      legend = absl::StrCat("  ", style.Red(absl::StrCat(style.blocks ? line : "- ", "target")), "  ",
-                            style.Cyan(absl::StrCat(style.blocks ? line : "* ", "published")), "  ",
-                            style.Yellow(absl::StrCat(style.blocks ? line : "o ", "compact")));
+      const auto sign = [&](const char* letter) { return DrawsDots(style) ? "\u2500\u2500 " : letter; };
+      legend = absl::StrCat("  ", style.Red(absl::StrCat(sign("- "), "target")), "  ",
+                            style.Cyan(absl::StrCat(sign("* "), "published")), "  ",
+                            style.Yellow(absl::StrCat(sign("o "), "compact")));
     }
     for (size_t i = 0; i < samples.size(); ++i) {
       const AdaptSample& before = samples[i == 0 ? 0 : i - 1];

@@ -25,8 +25,9 @@ constexpr size_t kMostSteps = 64;
 constexpr size_t kMostGenerations = (PaperPolicy::kMostPast + 2) * 5 / 4;
 
 // Why it adapts: AdaptationStep::reason, for people.
-constexpr absl::string_view kNearTarget = "at this load the modelled rate reaches nine tenths of the target";
-constexpr absl::string_view kTooGood = "at this load the modelled rate is under a tenth of the target";
+constexpr absl::string_view kNearTarget =
+    "intervals as full as the open one would bring the rate to nine tenths of the target";
+constexpr absl::string_view kTooGood = "with one filter less the rate would stay under a tenth of the target";
 constexpr absl::string_view kMostFilters = "there are as many filters as can be";
 constexpr absl::string_view kNoRoomForFilters = "the memory limit leaves no room for more filters";
 constexpr absl::string_view kOldestFilterDropped = "at the memory limit the oldest filter was dropped";
