@@ -54,17 +54,20 @@ bool PutDecimal(absl::string_view bytes, uint32_t scale, std::string* text) {
     limbs[i / 4] |= static_cast<uint32_t>(byte) << (8 * (i % 4));
   }
   for (size_t i = 0; is_negative && ++limbs[i] == 0; ++i) used = std::max(used, i + 2);
-  // Its digits, the lowest first; at least one before the point.
-  while (used > 0 || text->size() <= scale) {
+  // Its digits, the lowest first, nine with each division, whose number is the square of the size.
+  while (used > 0) {
+    constexpr uint32_t kNineDigits = 1'000'000'000;
     uint64_t rest = 0;
     for (size_t i = used; i-- > 0;) {
       rest = rest << 32 | limbs[i];
-      limbs[i] = static_cast<uint32_t>(rest / 10);
-      rest %= 10;
+      limbs[i] = static_cast<uint32_t>(rest / kNineDigits);
+      rest %= kNineDigits;
     }
     while (used > 0 && limbs[used - 1] == 0) --used;
-    text->push_back(static_cast<char>('0' + rest));
+    for (int i = 0; i < 9; ++i, rest /= 10) text->push_back(static_cast<char>('0' + rest % 10));
   }
+  while (!text->empty() && text->back() == '0') text->pop_back();
+  if (text->size() <= scale) text->resize(scale + 1, '0');  // at least one before the point
   size_t zeros = 0;
   while (zeros < scale && (*text)[zeros] == '0') ++zeros;
   text->erase(0, zeros);

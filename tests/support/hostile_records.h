@@ -68,6 +68,11 @@ inline std::vector<HostileAvro> AllHostileAvro(size_t size) {
   add("an array of nulls", R"("string")", array(R"("null")"), blocks);
   add("a map of chains", AvroChain(500, R"("null")"), map(R"("C0")"), items(size, zero));
   add("a map of one key", AvroChain(500, R"("null")"), map(R"("C0")"), items(size / 2, AvroString("x")));
+  // Each of them is read, and takes the place of the one before it.
+  add("a map of decimals of one key", R"("long")",
+      map(R"({"type":"bytes","logicalType":"decimal","precision":308,"scale":308})"),
+      items(size / 130, AvroString("x") + AvroString("\x7F" + std::string(126, '\xFF'))));
+  all.back().places = {"/value/x"};
   add("an array of unions of chains", AvroChain(500, R"(["null","long"])"), array(R"("C0")"),
       items(size, zero));
   add("an array of chains of empty arrays", AvroChain(500, array(R"("long")")), array(R"("C0")"),
