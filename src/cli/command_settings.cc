@@ -35,8 +35,10 @@ absl::Status StoreEngine(absl::string_view text, FilterCommandOptions& options) 
 
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
-     "Place of the id in a line: value, json:/pointer, or several joined with +", "json:/id",
-     Value<At<&FilterCommandOptions::id>>},
+     "Place of the id in a line: value, json:/pointer, or several joined with +, a ? behind those that may "
+     "be "
+     "absent; several of these with or between them: the first that is there",
+     "json:/id", Value<At<&FilterCommandOptions::id>>},
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "1h",
      By<StoreHorizon, At<&FilterCommandOptions::stage>>},
     {"fpp", "NUMBER", "1e-6", false, "Share of unique lines that may be taken for duplicates", "1e-6",

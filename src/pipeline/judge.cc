@@ -39,6 +39,8 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
     flow.warnings.SeeTime(input.timestamp_ms);
     oldest_ms = std::min(oldest_ms, input.timestamp_ms);
     if (!input.key) task.Count(&RecordCounts::unkeyed);
+    if (fields.id_place > 0) task.Count(&RecordCounts::later_place);
+    if (fields.lacks_optional) task.Count(&RecordCounts::partial_id);
     if (IsJudged(fields) && task.UndeliverableAt(input.offset) == nullptr) {
       events_.push_back({task.filter()->Hash(fields.id), time, input.payload()});
       event_records_.push_back(records_.size());

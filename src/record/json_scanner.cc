@@ -292,6 +292,7 @@ bool JsonScanner::ScanValue(bool* opened) {
       break;
     case 'n':
       if (!ScanWord("null")) return false;
+      value.text = "null";
       break;
     case '-':
     case '0':

@@ -27,8 +27,9 @@ struct Part {
   std::vector<std::string> pointers = {};
   std::unique_ptr<RecordFormat> format = nullptr;
   std::string cannot_be_read = {};  // for people
+  bool is_late = true;              // only later places of the id read it: it is read when they are looked at
   // Of the present record.
-  enum class State { kRead, kNull, kBroken, kWaiting } state = State::kNull;
+  enum class State { kUnread, kRead, kNull, kBroken, kWaiting } state = State::kUnread;
 
   absl::string_view part_name() const { return field.in_key ? "key" : "value"; }
 };
@@ -47,9 +48,10 @@ struct Source {
 struct Found {
   State state = State::kMissing;
   Kind kind = Kind::kAbsent;
-  absl::string_view text;
+  absl::string_view text = "";
   absl::string_view why = "";  // it is missing
   TimeUnit unit = TimeUnit::kMilliseconds;
+  bool is_absent = false;  // missing, and there is nothing: no name, null or empty
 };
 
 // Null if `text` is an integer of 64 bits, else the reason why not.
@@ -111,14 +113,17 @@ void PutLength(size_t length, char* out) {
 struct RecordReader::Impl {
   explicit Impl(RecordSpec spec);
   void Read(const RecordView& record);
+  bool ReadPart(const RecordView& record, Part& part);
   void ReadId(const RecordView& record);
+  State ReadPlace(const RecordView& record, size_t number);
   void ReadTime(const RecordView& record);
   void ReadCounter(const RecordView& record, CounterSource& counter, CounterUpdate& update) const;
   bool Meets(const RecordView& record, CounterSource& counter) const;
   Found Find(const Source& source, const RecordView& record, std::string* unescaped) const;
-  void NoId(State state, absl::string_view label, absl::string_view why);
+  State NoId(State state, absl::string_view label, absl::string_view why);
 
   std::vector<Source> id;
+  std::vector<size_t> places;  // where in `id` each place ends
   std::optional<Source> time;
   TimeUnit time_unit;
   std::vector<CounterSource> counters;
@@ -134,7 +139,13 @@ struct RecordReader::Impl {
 };
 
 RecordReader::Impl::Impl(RecordSpec spec) : time_unit(spec.time_unit) {
-  for (Field& field : spec.id.fields) id.push_back(*MakeSource(std::move(field), parts));
+  for (size_t i = 0; i < spec.id.places(); ++i) {
+    for (const Field& field : spec.id.place(i)) {
+      id.push_back(*MakeSource(field, parts));
+      if (i == 0 && field.is_pointer()) parts[id.back().part].is_late = false;
+    }
+    places.push_back(id.size());
+  }
   time = MakeSource(std::move(spec.time), parts);
   for (CounterSpec& counter : spec.counters) {
     CounterSource source{*MakeSource(std::move(counter.key), parts), std::nullopt, std::nullopt, "", "", ""};
@@ -146,6 +157,15 @@ RecordReader::Impl::Impl(RecordSpec spec) : time_unit(spec.time_unit) {
     counters.push_back(std::move(source));
   }
   updates.resize(counters.size());
+  const auto read_always = [&](const std::optional<Source>& source) {
+    if (source && source->pointer()) parts[source->part].is_late = false;
+  };
+  read_always(time);
+  for (const CounterSource& counter : counters) {
+    read_always(counter.key);
+    read_always(counter.delta);
+    read_always(counter.when);
+  }
   for (Part& part : parts) {
     part.format = MakeFormat(part.field, part.pointers, spec.schemas);
     part.cannot_be_read =
@@ -156,20 +176,27 @@ RecordReader::Impl::Impl(RecordSpec spec) : time_unit(spec.time_unit) {
 void RecordReader::Impl::Read(const RecordView& record) {
   fields = RecordFields();
   for (Part& part : parts) {
-    const std::optional<absl::string_view> bytes = part.field.in_key ? record.key : record.value;
-    part.state = !bytes                                      ? Part::State::kNull
-                 : part.format->Read(*bytes, record.headers) ? Part::State::kRead
-                 : part.format->waits_for()                  ? Part::State::kWaiting
-                                                             : Part::State::kBroken;
-    if (part.state != Part::State::kWaiting) continue;
-    fields.waits_for = part.format->waits_for();
-    fields.id_state = fields.time_state = State::kWaiting;
-    return;
+    part.state = Part::State::kUnread;
+    if (!part.is_late && !ReadPart(record, part)) return;
   }
   ReadId(record);
+  if (fields.waits_for) return;
   if (time) ReadTime(record);
   for (size_t i = 0; i < counters.size(); ++i) ReadCounter(record, counters[i], updates[i]);
   fields.counters = updates;
+}
+
+// False: it waits for its schema.
+bool RecordReader::Impl::ReadPart(const RecordView& record, Part& part) {
+  const std::optional<absl::string_view> bytes = part.field.in_key ? record.key : record.value;
+  part.state = !bytes                                      ? Part::State::kNull
+               : part.format->Read(*bytes, record.headers) ? Part::State::kRead
+               : part.format->waits_for()                  ? Part::State::kWaiting
+                                                           : Part::State::kBroken;
+  if (part.state != Part::State::kWaiting) return true;
+  fields.waits_for = part.format->waits_for();
+  fields.id_state = fields.time_state = State::kWaiting;
+  return false;
 }
 
 // `unescaped`: storage for an unescaped text.
@@ -201,12 +228,14 @@ Found RecordReader::Impl::Find(const Source& source, const RecordView& record, s
       }
       const FieldValue& value = part.format->value(source.place);
       if (value.kind == Kind::kAbsent) {
-        return {State::kMissing, value.kind, "", part.format->why_absent(source.place)};
+        return {.kind = value.kind, .why = part.format->why_absent(source.place), .is_absent = true};
       }
       // A part of a timestamp is its time, but not its text.
       const bool is_time = time && &source == &*time;
       if (value.kind == Kind::kOther || (value.unit == TimeUnit::kTimestamp && !is_time))
-        return {State::kMissing, value.kind, "", "is neither a string nor a number"};
+        return {.kind = value.kind,
+                .why = "is neither a string nor a number",
+                .is_absent = value.kind == Kind::kOther && value.text == "null"};
       absl::string_view text = value.text;
       if (value.escaped) {
         unescaped->clear();
@@ -215,43 +244,68 @@ Found RecordReader::Impl::Find(const Source& source, const RecordView& record, s
         }
         text = *unescaped;
       }
-      if (text.empty()) return {State::kMissing, value.kind, "", "is empty"};
+      if (text.empty()) return {.kind = value.kind, .why = "is empty", .is_absent = true};
       return {State::kPresent, value.kind, text, "", value.unit};
     }
   }
   if (!bytes) {
     const bool is_header = source.field.kind == Field::Kind::kHeader;
-    return {State::kMissing, Kind::kAbsent, "", is_header ? "is not there, or null" : "is null"};
+    return {.why = is_header ? "is not there, or null" : "is null", .is_absent = true};
   }
-  if (bytes->empty()) return {State::kMissing, Kind::kAbsent, "", "is empty"};
+  if (bytes->empty()) return {.why = "is empty", .is_absent = true};
   return {State::kPresent, Kind::kAbsent, *bytes, ""};
 }
 
-void RecordReader::Impl::NoId(State state, absl::string_view label, absl::string_view why) {
-  reason.clear();
-  absl::StrAppend(&reason, label, " ", why);
-  fields.id_state = state;
-  fields.reason = reason;
+// Adds to the reasons of earlier places.
+State RecordReader::Impl::NoId(State state, absl::string_view label, absl::string_view why) {
+  absl::StrAppend(&reason, reason.empty() ? "" : "; ", label, " ", why);
+  return state;
 }
 
 void RecordReader::Impl::ReadId(const RecordView& record) {
-  for (const Source& source : id) {
-    if (!source.pointer() || parts[source.part].state != Part::State::kBroken) continue;
-    const Part& part = parts[source.part];
-    NoId(State::kMalformed, part.field.in_key ? "the key" : "the value", "");
-    part.format->AppendWhy(&reason);
-    fields.reason = reason;
+  reason.clear();
+  State state = State::kMissing;
+  for (size_t number = 0; number < places.size(); ++number) {
+    const State found = ReadPlace(record, number);
+    if (found == State::kWaiting) return;
+    if (found == State::kMalformed) state = found;
+    if (found != State::kPresent) continue;
+    fields.id_state = found;
+    fields.id_place = static_cast<uint8_t>(number);
     return;
   }
-  const bool joined = id.size() > 1;
+  fields.id_state = state;
+  fields.reason = reason;
+  fields.lacks_optional = false;
+}
+
+State RecordReader::Impl::ReadPlace(const RecordView& record, size_t number) {
+  const size_t first = number == 0 ? 0 : places[number - 1];
+  const auto sources = absl::MakeConstSpan(id).subspan(first, places[number] - first);
+  for (const Source& source : sources) {
+    if (!source.pointer()) continue;
+    Part& part = parts[source.part];
+    if (part.state == Part::State::kUnread && !ReadPart(record, part)) return State::kWaiting;
+    if (part.state != Part::State::kBroken) continue;
+    NoId(State::kMalformed, part.field.in_key ? "the key" : "the value", "");
+    part.format->AppendWhy(&reason);
+    return State::kMalformed;
+  }
+  const bool joined = sources.size() > 1;
+  fields.lacks_optional = false;
   id_bytes.clear();
-  for (const Source& source : id) {
+  if (places.size() > 1) id_bytes.push_back(static_cast<char>(number));
+  for (const Source& source : sources) {
     const Found found = Find(source, record, &id_text);
+    if (found.state != State::kPresent && source.field.is_optional && found.is_absent) {
+      id_bytes.append(kLengthBytes, '\0');
+      fields.lacks_optional = true;
+      continue;
+    }
     if (found.state != State::kPresent) return NoId(found.state, source.label, found.why);
-    if (!joined && !source.pointer()) {
-      fields.id_state = State::kPresent;
+    if (!joined && !source.pointer() && places.size() == 1) {
       fields.id = found.text;
-      return;
+      return State::kPresent;
     }
     const size_t begin = id_bytes.size();
     if (joined) id_bytes.append(kLengthBytes, '\0');
@@ -259,8 +313,8 @@ void RecordReader::Impl::ReadId(const RecordView& record) {
     id_bytes.append(found.text.data(), found.text.size());
     if (joined) PutLength(id_bytes.size() - begin - kLengthBytes, &id_bytes[begin]);
   }
-  fields.id_state = State::kPresent;
   fields.id = id_bytes;
+  return State::kPresent;
 }
 
 void RecordReader::Impl::ReadTime(const RecordView& record) {

@@ -32,6 +32,8 @@ struct Field {
   Kind kind = Kind::kValue;
   std::string name;     // the header's name, or the pointer
   bool in_key = false;  // a pointer into the key
+  // A part of a joined id that may be absent: written with a '?' behind it.
+  bool is_optional = false;
 
   bool is_pointer() const { return kind >= Kind::kJson; }
   bool needs_schema() const { return kind == Kind::kAvro || kind == Kind::kProtobufNames; }
@@ -41,13 +43,18 @@ struct Field {
   std::string ToString() const;
 };
 
-// An id: one or more fields joined with '+', for example json:/client+json:/seq.
+// An id: one or more fields joined with '+', for example json:/client+json:/seq; fields but one may be
+// optional, as in json:/client+json:/part?. Or several of these, of which the first that is there counts:
+// header:event-id or json:/id.
 //
 // Its bytes: key, value and headers as they are; a JSON string is the byte 's' and its unescaped UTF-8, a
 // JSON number the byte 'n' and its text as written (so 1 and 1.0 differ, and 1 and "1"). Joined fields are
-// each preceded by their length, 8 bytes little-endian. A record has no id if a field is empty, an object, an
-// array, null, true or false, or a string with half of a surrogate pair (a lone \ud800), which has no UTF-8.
-// Of a name that is twice in an object the last value counts.
+// each preceded by their length, 8 bytes little-endian; that of an optional field is 0 if the field is not
+// there, null or empty (of a value or a key that is there), which is all that tells it from others. Of
+// several ids the number of the one that counts, from 0, is the first byte, so that ids of two places never
+// meet. A place that cannot be read is one that is not there, if a later one can. A record has no id if a
+// field is empty, an object, an array, null, true or false, or a string with half of a surrogate pair (a lone
+// \ud800), which has no UTF-8. Of a name that is twice in an object the last value counts.
 //
 // The same value gives the same bytes in every format: strings, bytes, fixed and the symbols of enums are
 // strings; integers are numbers in their decimal text, and so are float and double, in the shortest one that
@@ -56,10 +63,14 @@ struct Field {
 // Protobuf leaves out is the default of its type if the schema gives it no presence, so that 0 is an id and
 // an empty string none. The frame is no part of an id.
 struct IdSpec {
-  std::vector<Field> fields;
+  std::vector<Field> fields;  // of all places
+  // Where in `fields` the second place begins, and each later one; empty: there is one place.
+  std::vector<size_t> later_places = {};
 
   static absl::StatusOr<IdSpec> Parse(absl::string_view text);
   std::string ToString() const;
+  size_t places() const { return later_places.size() + 1; }
+  absl::Span<const Field> place(size_t number) const;  // from 0
   // Of the value, without a frame.
   bool reads_json() const;
   // The key or the value as a whole, whatever is in it.
@@ -126,6 +137,9 @@ struct RecordFields {
   absl::string_view id;
   // Why the id is missing or the record malformed, for people; empty if it is present.
   absl::string_view reason;
+  // Of a present id: which of several places it is from, and whether an optional field of it is absent.
+  uint8_t id_place = 0;
+  bool lacks_optional = false;
 
   State time_state = State::kMissing;
   absl::Time time = absl::InfinitePast();

@@ -26,6 +26,7 @@ constexpr absl::string_view kForms =
     "a field is key, value, header:NAME or json:/POINTER; or avro:/POINTER, framed.json:/POINTER, "
     "protobuf:/NAME or protobuf:/NUMBER; with key. before them, of the key";
 constexpr size_t kMaxIdFields = 32;
+constexpr absl::string_view kOr = " or ";
 constexpr size_t kMostPlaces = 64;  // the readers' sets of places have as many bits
 
 // The version of the rule that makes an id's bytes.
@@ -168,35 +169,98 @@ std::string Field::ToString() const {
   return "";
 }
 
-absl::StatusOr<IdSpec> IdSpec::Parse(absl::string_view text) {
-  IdSpec spec;
+namespace {
+
+// Whether a field begins there, so that " or " in a name stays a part of the name.
+bool BeginsField(absl::string_view text) {
+  const absl::string_view word = text.substr(0, text.find_first_of(" +?"));
+  if (word == "key" || word == "value") return true;
+  absl::ConsumePrefix(&text, kOfKey);
+  if (absl::StartsWith(text, "header:")) return true;
+  return std::any_of(std::begin(kPointerForms), std::end(kPointerForms),
+                     [&](const auto& form) { return absl::StartsWith(text, form.first); });
+}
+
+std::vector<absl::string_view> PlacesIn(absl::string_view text) {
+  std::vector<absl::string_view> places;
+  size_t from = 0;
+  for (size_t at = text.find(kOr); at != text.npos; at = text.find(kOr, at + 1)) {
+    if (!BeginsField(text.substr(at + kOr.size()))) continue;
+    places.push_back(text.substr(from, at - from));
+    from = at + kOr.size();
+  }
+  places.push_back(text.substr(from));
+  return places;
+}
+
+// Adds the fields of one place, joined with '+'.
+absl::Status AddPlace(absl::string_view id, absl::string_view place, std::vector<Field>& fields) {
+  const auto wrong = [&](const auto&... what) {
+    return absl::InvalidArgumentError(absl::StrCat("id '", id, "': ", what...));
+  };
   std::vector<std::string> seen;
-  for (absl::string_view part : absl::StrSplit(text, '+')) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(place, '+');
+  size_t optional = 0;
+  for (absl::string_view part : parts) {
+    const bool is_optional = absl::ConsumeSuffix(&part, "?");
     absl::StatusOr<Field> field = Field::Parse(part);
     if (!field.ok()) {
-      if (part == text) return field.status();
-      return absl::InvalidArgumentError(
-          absl::StrCat("id '", text, "': ", field.status().message(),
-                       "; several fields are joined with '+', without spaces, as in json:/client+json:/seq, "
-                       "so a name with '+' in it cannot be part of an id"));
+      if (part == id) return field.status();
+      return wrong(field.status().message(),
+                   "; several fields are joined with '+', without spaces, as in json:/client+json:/seq, "
+                   "so a name with '+' in it cannot be part of an id");
     }
-    const std::string name = field->ToString();
+    field->is_optional = is_optional;
+    optional += is_optional;
+    const std::string name(part);
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("id '", text, "': ", name, " is there twice; once is enough"));
+      return wrong(name, " is there twice; once is enough");
     }
     seen.push_back(name);
-    spec.fields.push_back(*std::move(field));
+    fields.push_back(*std::move(field));
+  }
+  if (optional < parts.size()) return absl::OkStatus();
+  return wrong(place, parts.size() == 1 ? " cannot be optional" : " cannot all be optional",
+               ": records without it would have one id. Join it with a field that is always there, or name "
+               "another place with ' or '");
+}
+
+}  // namespace
+
+absl::StatusOr<IdSpec> IdSpec::Parse(absl::string_view text) {
+  IdSpec spec;
+  std::vector<absl::string_view> seen;
+  for (const absl::string_view place : PlacesIn(text)) {
+    if (std::find(seen.begin(), seen.end(), place) != seen.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("id '", text, "': ", place, " is there twice; once is enough"));
+    }
+    if (!seen.empty()) spec.later_places.push_back(spec.fields.size());
+    seen.push_back(place);
+    if (absl::Status status = AddPlace(text, place, spec.fields); !status.ok()) return status;
   }
   if (spec.fields.size() > kMaxIdFields) {
     return absl::InvalidArgumentError(absl::StrCat("id '", text, "': ", spec.fields.size(),
-                                                   " fields; at most ", kMaxIdFields, " can be joined"));
+                                                   " fields; at most ", kMaxIdFields, " can be read"));
   }
   return spec;
 }
 
 std::string IdSpec::ToString() const {
-  return absl::StrJoin(fields, "+", [](std::string* out, const Field& field) { *out += field.ToString(); });
+  std::string text;
+  for (size_t i = 0; i < places(); ++i) {
+    const auto add = [](std::string* out, const Field& field) {
+      absl::StrAppend(out, field.ToString(), field.is_optional ? "?" : "");
+    };
+    absl::StrAppend(&text, i == 0 ? "" : kOr, absl::StrJoin(place(i), "+", add));
+  }
+  return text;
+}
+
+absl::Span<const Field> IdSpec::place(size_t number) const {
+  const size_t begin = number == 0 ? 0 : later_places[number - 1];
+  const size_t end = number < later_places.size() ? later_places[number] : fields.size();
+  return absl::MakeConstSpan(fields).subspan(begin, end - begin);
 }
 
 bool IdSpec::reads_json() const {

@@ -52,7 +52,7 @@ class Weighted {
 
 void IdSample::Copies::Add(const Sighting& copy) {
   ++count;
-  changed += copy.payload != first.payload;
+  changed += copy.content != first.content;
   elsewhere += copy.partition != first.partition;
   const int64_t late_ms = std::max<int64_t>(0, copy.time_ms - first.time_ms);
   latest_ms = std::max(latest_ms, late_ms);
@@ -83,7 +83,7 @@ class IdSample::Sums {
   }
 
   void AddExample(const Sighting& first, const Sighting& copy) {
-    if (copy.payload != first.payload && figures_.changed_examples.size() < kExamples) {
+    if (copy.content != first.content && figures_.changed_examples.size() < kExamples) {
       figures_.changed_examples.push_back({first, copy});
     }
     if (copy.partition != first.partition && figures_.elsewhere_examples.size() < kExamples) {

@@ -18,7 +18,7 @@ struct Sighting {
   int64_t time_ms = 0;
   int64_t offset = 0;
   int32_t partition = 0;
-  uint32_t payload = 0;  // hash
+  uint32_t content = 0;  // hash of key, value and headers
 };
 
 // The true figure is within value +- margin in 95 of 100 surveys; margin 0: exact.
@@ -43,7 +43,7 @@ struct IdFigures {
   int64_t records = 0;       // exact
   double sampled_share = 1;  // of the ids; 1: all
   Estimate copies;
-  // Copies whose payload, or partition, differs from the first one's.
+  // Copies whose content, or partition, differs from the first one's.
   Estimate changed;
   Estimate elsewhere;
   Estimate changed_share;

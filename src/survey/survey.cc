@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "src/record/event_list.h"
 #include "src/record/timestamp.h"
 #include "src/survey/envelopes.h"
 #include "src/survey/id_names.h"
@@ -150,6 +151,8 @@ class Tracked {
     countable_ += counts;
     if (fields.id_state == RecordFields::State::kPresent) {
       present_ += counts;
+      candidate_.later_place += fields.id_place > 0;
+      candidate_.partial += fields.lacks_optional;
       sample_.Add({HashOf(fields.id), record.time_ms, record.offset, record.partition, content});
       if (rest_) {
         rest_->Add({ContentBut(proposal_.id, record), record.time_ms, record.offset, record.partition, 0});
@@ -430,6 +433,8 @@ class Survey::Impl {
     } else {
       ++without_time_;
     }
+    if (lists_.examined < static_cast<int64_t>(kFirstRecords) && record.record.value)
+      FindList(*record.record.value);
     if (!tracked_.empty()) return Measure(record);
     held_.emplace_back(record);
     held_bytes_ += held_.back().bytes();
@@ -443,7 +448,8 @@ class Survey::Impl {
     SurveyReport report;
     report.records = records_;
     report.tombstones = tombstones_;
-    report.envelope = envelope_;
+    report.envelope = envelope_.empty() ? lists_envelope_ : envelope_;
+    report.lists = lists_;
     report.without_time = without_time_;
     report.frames = frames_;
     if (unit_.MostAreWrong()) {
@@ -456,6 +462,17 @@ class Survey::Impl {
   }
 
  private:
+  void FindList(absl::string_view value) {
+    ++lists_.examined;
+    const std::optional<EventList> list = finder_.Find(value);
+    if (!list) return;
+    if (lists_envelope_.empty()) lists_envelope_ = list->envelope;
+    if (list->events < 2) return;
+    if (lists_.records == 0) lists_.pointer = list->pointer;
+    ++lists_.records;
+    lists_.events += list->events;
+  }
+
   void Track(Proposal proposal, int64_t memory_bytes) {
     tracked_.push_back(std::make_unique<Tracked>(std::move(proposal), memory_bytes, options_.schemas));
   }
@@ -491,6 +508,9 @@ class Survey::Impl {
   int64_t records_ = 0;
   int64_t tombstones_ = 0;
   std::string envelope_;
+  EventListFinder finder_;
+  SurveyReport::Lists lists_;
+  std::string lists_envelope_;
   int64_t without_time_ = 0;
   RegistryFrames frames_;
   Times times_;

@@ -46,10 +46,12 @@ enum class IdQuality {
 struct IdCandidate {
   IdSpec id;
   IdQuality quality = IdQuality::kPoor;
-  std::string remark;      // the reason; empty for a given id without objection
-  int64_t missing = 0;     // records without it
-  int64_t tombstones = 0;  // of them: without a value
-  int64_t malformed = 0;   // records whose JSON is broken, if it reads JSON
+  std::string remark;       // the reason; empty for a given id without objection
+  int64_t later_place = 0;  // records whose id is from another place than the first
+  int64_t partial = 0;      // records whose id lacks an optional part
+  int64_t missing = 0;      // records without it
+  int64_t tombstones = 0;   // of them: without a value
+  int64_t malformed = 0;    // records whose JSON is broken, if it reads JSON
   // Of the records that could have it: those with a value, unless it reads the key alone.
   double present_share = 0;
   struct Unusable {
@@ -74,6 +76,13 @@ struct SurveyReport {
   std::string wrong_times;
   RegistryFrames frames;
   std::string envelope;  // the one that was recognized by its names; empty: none
+  // Of the first records, those that are lists of several events: lethe judges a record by one id.
+  struct Lists {
+    int64_t examined = 0;
+    int64_t records = 0;
+    int64_t events = 0;
+    std::string pointer;  // to the list, in the first of them
+  } lists;
   // Best first. If the id was given: that one alone.
   std::vector<IdCandidate> candidates;
 };

@@ -472,6 +472,20 @@ TEST_F(CheckInMemory, TheSampleIsOfTheNewestRecordsOfEachPartition) {
       << Fine("memory");
 }
 
+// Many records in a minute are not too few in an hour.
+TEST_F(CheckInMemory, AYoungLogTellsNoRate) {
+  FakeTopics::Topic& topic = AddTopic("in");
+  for (int i = 0; i < 30'000; ++i) {
+    topic.records.push_back({.partition = i % 2,
+                             .offset = i / 2,
+                             .time = clock_.Wall() - absl::Minutes(1),
+                             .key = absl::StrCat(i)});
+  }
+  topic.ends = {{0, 15'000}, {1, 15'000}};
+  EXPECT_EQ(Check(), "");
+  EXPECT_TRUE(absl::StrContains(Fine("memory"), "has records of a few minutes only")) << Fine("memory");
+}
+
 TEST_F(CheckInMemory, AListNamesItsTopicsAndSaysOnceWhatIsOfTheProcess) {
   for (const char* input : {"a.x", "b.x", "c.x"}) AddInput(input);
   for (const char* output : {"out.a", "out.b"}) AddTopic(output);

@@ -539,6 +539,39 @@ TEST(LogRules, SchemaRegistryFramesThatTheIdMeetsAreNamed) {
   EXPECT_EQ(WrongLog(sample, {}, options), "");
 }
 
+// 987 events in lists, with the id of the first one of each.
+TEST(LogRules, AnIdOfOneEventOfAListIsAnError) {
+  DaemonOptions options = Options();
+  for (const char* id : {"json:/batch/0/messageId", "json:/messageId"}) {
+    options.record.id = *IdSpec::Parse(id);
+    LogSample sample = Sample();
+    LogSampler sampler(options, sample);
+    const std::string value =
+        R"({"messageId":"m","batch":[{"id":1,"messageId":"a"},{"id":2,"messageId":"b"}]})";
+    const std::string list = R"({"batch":[{"messageId":"a"},{"messageId":"b"},{"messageId":"c"}]})";
+    sampler.Add({.partition = 0, .offset = 7, .value = value, .timestamp_ms = 1});
+    sampler.Add({.partition = 0, .offset = 8, .value = list, .timestamp_ms = 1});
+    const bool is_of_list = std::string(id) == "json:/batch/0/messageId";
+    EXPECT_EQ(sample.lists, is_of_list ? 1 : 0);
+    EXPECT_EQ(sample.listed, is_of_list ? 3 : 0);
+    EXPECT_EQ(absl::StrContains(WrongLog(sample, {}, options), "error ids;"), is_of_list);
+  }
+}
+
+TEST(LogRules, IdsFromLaterPlacesAndWithoutAPartAreCountedApart) {
+  DaemonOptions options = Options();
+  options.record.id = *IdSpec::Parse("json:/a+json:/b? or json:/id");
+  LogSample sample;
+  LogSampler sampler(options, sample);
+  for (const char* value : {R"({"a":1,"b":2})", R"({"a":1})", R"({"id":1})", R"({"id":2})"}) {
+    sampler.Add({.partition = 0, .offset = 7, .value = value, .timestamp_ms = 1});
+  }
+  EXPECT_EQ(sample.records, 4);
+  EXPECT_EQ(sample.later_place, 2);
+  EXPECT_EQ(sample.partial, 1);
+  EXPECT_EQ(sample.without_id, 0);
+}
+
 TEST(LogRules, TheRegistryIsAskedForTheSchemasOfTheSample) {
   test::FakeSchemas schemas;
   const std::array<uint8_t, 16> guid = {1, 2, 3};

@@ -82,7 +82,9 @@ DaemonReport TwoPartitions() {
                       .counters = {.updates = 11, .malformed = 5, .overflowed = 7},
                       .unkeyed = 8,
                       .future = 9,
-                      .suspicious = 10};
+                      .suspicious = 10,
+                      .later_place = 12,
+                      .partial_id = 13};
   partition.log.committed = 90;
   partition.counted_keys = 14;
   partition.log.position = 95;
@@ -168,6 +170,8 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_future_timestamps_total", where)], 9);
   EXPECT_EQ(values[absl::StrCat("lethe_suspicious_duplicates_total", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_duplicates_jumped", where)], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_later_place_ids_total", where)], 12);
+  EXPECT_EQ(values[absl::StrCat("lethe_partial_ids_total", where)], 13);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_estimated_ratio", where)], 1e-7);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "simdjson.h"
+#include "src/record/event_list.h"
 #include "src/survey/survey.h"
 
 namespace lethe {
@@ -38,7 +39,11 @@ std::optional<std::string> TextOf(simdjson::dom::element element) {
   return std::string(text);
 }
 
-// tests/unit/envelopes/README.md says who wrote them.
+// One JSON object a line. Their encoders: cloudevents 2.2.0 of Python, to_binary and to_structured of its
+// Kafka binding, where each of two sources counts its ids; Debezium 3.6.1 embedded with PostgreSQL 15 and the
+// JSON converter, of inserts, updates and deletes, and its EventRouter; segment-analytics-python 2.4.0;
+// snowplow-tracker 1.1.0, and its events enriched by hand through snowplow-analytics-sdk 0.2.3;
+// opentelemetry-sdk 1.45.2, to_json of a log record and its OTLP encoder as JSON.
 std::vector<Sample> Read(const std::string& name) {
   std::ifstream file(absl::StrCat(LETHE_SOURCE_DIR, "/tests/unit/envelopes/", name, ".ndjson"));
   std::vector<Sample> samples;
@@ -180,6 +185,47 @@ TEST(EnvelopesTest, ChangeEventsThatAreSentAgainDifferAndTheIdStays) {
   EXPECT_EQ(best.id.ToString(), "key+json:/source/lsn");
   EXPECT_EQ(best.quality, IdQuality::kDoubtful) << best.remark;
   EXPECT_TRUE(absl::StrContains(best.remark, "30 ")) << best.remark;
+}
+
+// What the encoders themselves send holds several events: lethe judges it as one record.
+TEST(EnvelopesTest, ListsOfEventsAreRecognized) {
+  struct Case {
+    const char* sample;
+    const char* envelope;
+    const char* pointer;
+    int64_t records, events;
+  };
+  for (const Case& each :
+       {Case{"segment_batch", "Segment", "/batch", 2, 14}, Case{"snowplow_batch", "Snowplow", "/data", 3, 12},
+        Case{"otlp_logs", "OpenTelemetry logs", "/resourceLogs", 4, 12},
+        Case{"otlp_logs_of_one", "OpenTelemetry logs", "", 0, 0}}) {
+    const SurveyReport report = Surveyed(Read(each.sample));
+    EXPECT_EQ(report.envelope, each.envelope);
+    EXPECT_EQ(report.lists.pointer, each.pointer) << each.sample;
+    EXPECT_EQ(report.lists.records, each.records) << each.sample;
+    EXPECT_EQ(report.lists.events, each.events) << each.sample;
+    EXPECT_EQ(report.candidates.at(0).id.ToString(), "value") << each.sample;
+  }
+  for (const char* sample :
+       {"segment", "debezium", "debezium_schema", "cloudevents_structured", "otel_logs"}) {
+    EXPECT_EQ(Surveyed(Read(sample)).lists.records, 0) << sample;
+  }
+}
+
+TEST(EnvelopesTest, PartsOfAnEventAreNoList) {
+  EventListFinder finder;
+  for (const char* value : {R"({"id":1,"records":[{"id":1},{"id":2}]})", R"({"order":7,"events":[1,2]})",
+                            R"({"order":7,"lines":[{"id":1},{"id":2}]})", R"({"data":[{"x":1},{"x":2}]})",
+                            "[1,2]", "[]", "{", "text", ""}) {
+    EXPECT_FALSE(finder.Find(value)) << value;
+  }
+  const auto list = finder.Find(R"( [{"messageId":"a"},{"messageId":"b"}])");
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->events, 2);
+  EXPECT_TRUE(IsOfOneElement(*IdSpec::Parse("json:/0/messageId"), *list));
+  EXPECT_FALSE(IsOfOneElement(*IdSpec::Parse("json:/id"), *list));
+  EXPECT_TRUE(IsOfOneElement(*IdSpec::Parse("key+json:/batch/0/id"), {"/batch", 2}));
+  EXPECT_FALSE(IsOfOneElement(*IdSpec::Parse("json:/batch/id"), {"/batch", 2}));
 }
 
 }  // namespace

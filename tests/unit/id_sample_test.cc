@@ -43,7 +43,7 @@ Truth TruthOf(std::vector<Sighting> sightings) {
     truth.most = std::max(truth.most, static_cast<int64_t>(all.size()));
     for (size_t i = 1; i < all.size(); ++i) {
       ++truth.copies;
-      truth.changed += all[i].payload != all[0].payload;
+      truth.changed += all[i].content != all[0].content;
       truth.elsewhere += all[i].partition != all[0].partition;
       for (size_t b = 0; b < kHorizons.size(); ++b) {
         truth.caught[b] += absl::Milliseconds(all[i].time_ms - all[0].time_ms) <= kHorizons[b];
@@ -77,12 +77,12 @@ class IdSampleTest : public testing::Test {
       Sighting sighting = {.id = random_(),
                            .time_ms = kStart + 10 * i,
                            .partition = static_cast<int32_t>(random_() % 8),
-                           .payload = 1};
+                           .content = 1};
       stream.push_back(sighting);
       for (int copies = 0; copies < 3 && is_sent_again(random_); ++copies) {
         Sighting copy = sighting;
         copy.time_ms += static_cast<int64_t>(std::exp(late(random_)));
-        if (is_odd(random_)) copy.payload = 2;
+        if (is_odd(random_)) copy.content = 2;
         if (is_odd(random_)) copy.partition = (copy.partition + 1) % 8;
         stream.push_back(copy);
       }
@@ -146,7 +146,7 @@ TEST_F(IdSampleTest, SamplesWithinItsMarginsWhenMemoryIsShort) {
 TEST_F(IdSampleTest, AConstantAmongIdsIsCountedAndCrowdsNothingOut) {
   std::vector<Sighting> stream = Stream(200'000, 0.1);
   const Truth before = TruthOf(stream);
-  const Sighting constant = {.id = ~uint64_t{0}, .time_ms = kStart, .partition = 1, .payload = 3};
+  const Sighting constant = {.id = ~uint64_t{0}, .time_ms = kStart, .partition = 1, .content = 3};
   IdSample sample(1 << 20);
   for (const Sighting& sighting : stream) {
     sample.Add(sighting);
@@ -179,8 +179,8 @@ TEST_F(IdSampleTest, NothingSeenIsNothing) {
 
 TEST_F(IdSampleTest, NamesExamples) {
   IdSample sample(1 << 20);
-  sample.Add({.id = 7, .time_ms = kStart + 5, .offset = 40, .partition = 2, .payload = 9});
-  sample.Add({.id = 7, .time_ms = kStart, .offset = 17, .partition = 1, .payload = 8});
+  sample.Add({.id = 7, .time_ms = kStart + 5, .offset = 40, .partition = 2, .content = 9});
+  sample.Add({.id = 7, .time_ms = kStart, .offset = 17, .partition = 1, .content = 8});
   const IdFigures figures = sample.Figures();
   ASSERT_EQ(figures.changed_examples.size(), 1u);
   EXPECT_EQ(figures.changed_examples[0].first.offset, 17);

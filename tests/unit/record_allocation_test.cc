@@ -28,9 +28,12 @@ int64_t allocations = 0;
 namespace lethe {
 namespace {
 
-TEST(RecordAllocationTest, NoneAfterTheLargestRecord) {
+class RecordAllocationTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RecordAllocationTest, NoneAfterTheLargestRecord) {
+  const std::string id = GetParam();
   RecordSpec spec;
-  spec.id = IdSpec::Parse("key+json:/id+json:/n").value();
+  spec.id = IdSpec::Parse(id).value();
   spec.time = Field::Parse("json:/time").value();
   const Field channel = Field::Parse("json:/channel").value();
   spec.counters = {{channel, Field::Parse("json:/delta").value()},
@@ -59,6 +62,10 @@ TEST(RecordAllocationTest, NoneAfterTheLargestRecord) {
   EXPECT_EQ(allocations, before);
   EXPECT_EQ(present, 202);
 }
+
+INSTANTIATE_TEST_SUITE_P(Ids, RecordAllocationTest,
+                         ::testing::Values("key+json:/id+json:/n", "key+json:/id+json:/n+json:/none?",
+                                           "header:event-id or key+json:/id+json:/n"));
 
 }  // namespace
 }  // namespace lethe

@@ -23,6 +23,8 @@ namespace {
 
 using State = RecordFields::State;
 
+using Texts = std::map<std::string, std::string>;
+
 class FakeHeaders : public RecordHeaders {
  public:
   explicit FakeHeaders(std::map<std::string, std::string> headers) : headers_(std::move(headers)) {}
@@ -63,6 +65,52 @@ std::string Joined(const std::vector<std::string>& parts) {
     id += std::string(7, '\0') + part;
   }
   return id;
+}
+
+// An optional part that is there leaves the bytes as they are without the '?'.
+TEST(RecordReaderTest, AnOptionalPartMayBeAbsent) {
+  const std::string id = "json:/a+json:/b?";
+  EXPECT_EQ(IdOfValue(id, R"({"a":"x","b":1})"), IdOfValue("json:/a+json:/b", R"({"a":"x","b":1})"));
+  const std::string absent = Joined({"sx", ""});
+  for (const char* value : {R"({"a":"x"})", R"({"a":"x","b":null})", R"({"a":"x","b":""})"}) {
+    EXPECT_EQ(IdOfValue(id, value), absent) << value;
+  }
+  // Nothing that is there is taken for absent, nor a broken record or one without a value.
+  EXPECT_EQ(IdOfValue(id, R"({"a":"x","b":false})"), "missing: json:/b is neither a string nor a number");
+  EXPECT_EQ(IdOfValue(id, R"({"a":"x","b":{}})"), "missing: json:/b is neither a string nor a number");
+  EXPECT_EQ(IdOfValue(id, R"({"b":1})").substr(0, 15), "missing: json:/");
+  EXPECT_EQ(IdOfValue(id, "{").substr(0, 10), "malformed:");
+  EXPECT_EQ(IdOf("key+json:/b?", {.key = "k"}), "missing: json:/b is not there, since the value is null");
+  const FakeHeaders headers(Texts{{"h", "s"}});
+  EXPECT_EQ(IdOf("key+header:h?", {.key = "k", .headers = &headers}), Joined({"k", "s"}));
+  EXPECT_EQ(IdOf("key+header:i?", {.key = "k", .headers = &headers}), Joined({"k", ""}));
+  RecordReader reader = IdReader(id);
+  EXPECT_TRUE(reader.Read({.value = R"({"a":"x"})"}).lacks_optional);
+  EXPECT_FALSE(reader.Read({.value = R"({"a":"x","b":1})"}).lacks_optional);
+  RecordReader first = IdReader("json:/b?+json:/a");
+  EXPECT_FALSE(first.Read({.value = R"({"c":1})"}).lacks_optional) << "it has no id";
+}
+
+TEST(RecordReaderTest, TheFirstPlaceThatIsThereCounts) {
+  const std::string id = "header:event-id or json:/id or key+json:/n?";
+  const FakeHeaders with(Texts{{"event-id", "e"}});
+  const FakeHeaders without(Texts{});
+  const auto of = [&](const FakeHeaders& headers, const char* value) {
+    return IdOf(id, {.key = "k", .value = value, .headers = &headers});
+  };
+  EXPECT_EQ(of(with, R"({"id":"i"})"), absl::StrCat(absl::string_view("\0", 1), "e"));
+  EXPECT_EQ(of(with, "{ broken"), absl::StrCat(absl::string_view("\0", 1), "e")) << "nobody asks the value";
+  EXPECT_EQ(of(without, R"({"id":"i"})"), "\1si");
+  EXPECT_EQ(of(without, R"({"n":1})"), "\2" + Joined({"k", "n1"}));
+  EXPECT_EQ(of(without, R"({})"), "\2" + Joined({"k", ""}));
+  EXPECT_EQ(of(without, "{").substr(0, 10), "malformed:");
+  EXPECT_EQ(IdOf("json:/id or header:event-id", {.value = "{", .headers = &with}), "\1e")
+      << "a later place that can be read counts";
+  EXPECT_EQ(IdOf("header:a or key", {.headers = &without}),
+            "missing: header:a is not there, or null; key is null");
+  RecordReader reader = IdReader(id);
+  EXPECT_EQ(reader.Read({.value = R"({"id":1})", .headers = &without}).id_place, 1);
+  EXPECT_EQ(reader.Read({.value = "{", .headers = &with}).id_place, 0);
 }
 
 TEST(RecordReaderTest, KeyValueAndHeadersAreTakenAsTheyAre) {

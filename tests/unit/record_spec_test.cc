@@ -112,6 +112,37 @@ TEST(IdSpecTest, FieldsAreJoined) {
   EXPECT_FALSE(IdSpec::Parse("key+value")->reads_json());
 }
 
+TEST(IdSpecTest, PartsMayBeOptionalAndPlacesSeveral) {
+  for (const char* text : {"json:/a+json:/b?", "key+header:h?+json:/c?", "header:event-id or json:/id",
+                           "json:/a+json:/b? or key or avro:/x+avro:/y", "header:a or b or value"}) {
+    const absl::StatusOr<IdSpec> spec = IdSpec::Parse(text);
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    EXPECT_EQ(spec->ToString(), text);
+  }
+  const IdSpec spec = *IdSpec::Parse("json:/a+json:/b? or key");
+  ASSERT_EQ(spec.places(), 2u);
+  EXPECT_EQ(spec.place(0).size(), 2u);
+  EXPECT_FALSE(spec.place(0)[0].is_optional);
+  EXPECT_TRUE(spec.place(0)[1].is_optional);
+  EXPECT_EQ(spec.place(1)[0].kind, Field::Kind::kKey);
+  EXPECT_TRUE(spec.reads_json());
+  EXPECT_TRUE(spec.reads_key());
+  EXPECT_EQ(IdSpec::Parse("header:a or b")->fields[0].name, "a or b") << "no field begins there";
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"json:/a?", "cannot be optional"},
+      {"json:/a?+json:/b?", "cannot all be optional"},
+      {"key or json:/a?", "cannot be optional"},
+      {"key or key", "twice"},
+      {"json:/a+json:/a?", "json:/a is there twice"},
+      {"json:/a or json:b", "did you mean json:/b?"},
+  };
+  for (const auto& [text, what] : wrong) {
+    const absl::StatusOr<IdSpec> parsed = IdSpec::Parse(text);
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_TRUE(Says(parsed.status().message(), what));
+  }
+}
+
 TEST(IdSpecTest, ErrorsNameTheWrongPart) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"json:/a+", "field ''"},

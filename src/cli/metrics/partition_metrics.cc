@@ -120,6 +120,13 @@ constexpr PartitionMetric kMetrics[] = {
       "Records of the input without a key; their copies may be in other partitions.",
       "Most records: set `scope: topic`, or let the producers key records by the id.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.unkeyed); }},
+    {{"lethe_later_place_ids_total", kCounter, kLabels, "records",
+      "Records whose id is from a later place of `id` than the first.",
+      "All records: the first place names a field that the events do not have.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.later_place); }},
+    {{"lethe_partial_ids_total", kCounter, kLabels, "records", "Records whose id lacks an optional part.",
+      "All records: the optional part names a field that the events do not have.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.partial_id); }},
     {{"lethe_future_timestamps_total", kCounter, kLabels, "records",
       "Records dated more than `max_future` ahead of this machine's clock.",
       "A producer's clock or its unit of time is wrong; the log names records. All of them: this machine's "

@@ -29,15 +29,21 @@ std::string TimeText(int64_t ms) {
 // An id for people: without the lengths and types that make its bytes unambiguous (record_reader.h).
 std::string IdText(const IdSpec& spec, absl::string_view id) {
   std::string text;
-  for (const Field& field : spec.fields) {
+  size_t number = 0;
+  if (spec.places() > 1) {
+    number = static_cast<unsigned char>(id[0]);
+    id.remove_prefix(1);
+  }
+  const absl::Span<const Field> fields = spec.place(number);
+  for (const Field& field : fields) {
     uint64_t size = id.size();
-    if (spec.fields.size() > 1) {
+    if (fields.size() > 1) {
       std::memcpy(&size, id.data(), sizeof size);
       id.remove_prefix(sizeof size);
     }
     absl::string_view part = id.substr(0, static_cast<size_t>(size));
     id.remove_prefix(part.size());
-    if (field.is_pointer()) part.remove_prefix(1);
+    if (field.is_pointer() && !part.empty()) part.remove_prefix(1);
     absl::StrAppend(&text, text.empty() ? "" : "+", part.substr(0, SideReport::kSampleBytes));
   }
   return text.substr(0, SideReport::kSampleBytes);

@@ -182,6 +182,8 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"suppressed_records", partition.counts.suppressed},
           {"future_timestamps", partition.counts.future},
           {"suspicious_duplicates", partition.counts.suspicious},
+          {"later_place_ids", partition.counts.later_place},
+          {"partial_ids", partition.counts.partial_id},
           {"malformed_deltas", partition.counts.counters.malformed},
           {"filter", FilterJson(partition.filter.filter, detailed)},
           {"audit", AuditJson(partition.filter.audit)}};

@@ -48,7 +48,8 @@ std::string JsonOf(const SurveyReport& report, const IdCandidate& candidate) {
   return absl::StrCat(
       "{\"id\":", JsonString(candidate.id.ToString()), ",\"quality\":\"",
       kQualities[static_cast<size_t>(candidate.quality)], "\",\"remark\":", JsonString(candidate.remark),
-      ",\"present\":", figures.records, ",\"missing\":", candidate.missing,
+      ",\"present\":", figures.records, ",\"later_place\":", candidate.later_place,
+      ",\"partial\":", candidate.partial, ",\"missing\":", candidate.missing,
       ",\"tombstones\":", candidate.tombstones, ",\"malformed\":", candidate.malformed, ",\"unusable\":[",
       unusable, "],\"sampled_share\":", absl::StrFormat("%.17g", figures.sampled_share),
       ",\"copies\":", JsonOf(figures.copies), ",\"changed\":", JsonOf(figures.changed),
@@ -73,6 +74,8 @@ void WriteObject(const SurveyText& text, const std::string& error, std::ostream&
       << ",\"whole\":" << (text.is_whole ? "true" : "false") << ",\"records\":" << report.records
       << ",\"tombstones\":" << report.tombstones
       << ",\"envelope\":" << (report.envelope.empty() ? std::string("null") : JsonString(report.envelope))
+      << ",\"lists\":{\"examined\":" << report.lists.examined << ",\"records\":" << report.lists.records
+      << ",\"events\":" << report.lists.events << ",\"pointer\":" << JsonString(report.lists.pointer) << "}"
       << ",\"without_time\":" << report.without_time << ",\"begin_ms\":" << time(report.begin)
       << ",\"end_ms\":" << time(report.end) << ",\"wrong_times\":"
       << (report.wrong_times.empty() ? std::string("null") : JsonString(report.wrong_times))

@@ -29,6 +29,8 @@ constexpr size_t kOneMinute = 3, kTenMinutes = 4;  // among kHorizons
 static_assert(kHorizons[kOneMinute] == absl::Minutes(1) && kHorizons[kTenMinutes] == absl::Minutes(10));
 // An id with more records than this share is named.
 constexpr double kHeavy = 0.01;
+// A share of lists to speak of.
+constexpr double kNotable = 0.01;
 constexpr char kWrongTimesRemedy[] = "Have the producers give Kafka its milliseconds.";
 
 // As people say it, and as a flag takes it.
@@ -118,6 +120,7 @@ class Writer {
   void WriteUnusable(const IdCandidate& candidate);
   void WriteLateness(const IdFigures& figures);
   void WriteCaught(const IdFigures& figures, size_t last);
+  void WriteLists();
   void WriteNotes(const IdCandidate& candidate);
   void WriteNext(const IdCandidate& candidate);
 
@@ -265,6 +268,13 @@ void Writer::WriteDuplicates(const IdCandidate& candidate) {
     Figure("  in another partition than the first", Count(figures.elsewhere.value),
            Share(figures.elsewhere_share), "copies");
   }
+  const auto some = [&](const char* what, int64_t records) {
+    if (records == 0) return;
+    Figure(what, FormatCount(records), Percent(ShareOf(static_cast<double>(records), report_.records)),
+           "records");
+  };
+  some("ids from a later place than the first", candidate.later_place);
+  some("ids without an optional part", candidate.partial);
   const int64_t unusable = candidate.missing + candidate.malformed;
   Figure("records without a usable id", FormatCount(unusable),
          Percent(ShareOf(static_cast<double>(unusable), report_.records)), "records");
@@ -323,9 +333,24 @@ void Writer::WriteCaught(const IdFigures& figures, size_t last) {
   Paragraph(text, "", 2);
 }
 
+void Writer::WriteLists() {
+  const SurveyReport::Lists& lists = report_.lists;
+  if (ShareOf(static_cast<double>(lists.records), lists.examined) < kNotable) return;
+  Heading("Lists of events");
+  Paragraph(absl::StrCat(
+                FormatCount(lists.records), " of the first ", FormatCount(lists.examined), " records hold ",
+                FormatCount(lists.events), " events in lists",
+                lists.pointer.empty() ? "" : absl::StrCat(" at ", lists.pointer),
+                ": lethe judges a record as a whole, by one id. An event that is sent again in another list "
+                "passes, and with the id of one event of the list the others are dropped with it. Let the "
+                "producers, or a step before lethe, write a record for each event."),
+            absl::StrCat("  ", style_.Yellow("!"), " "), 4);
+}
+
 void Writer::WriteNotes(const IdCandidate& candidate) {
   const IdFigures& figures = candidate.figures;
   std::vector<std::string> notes;
+  WriteLists();
   if (candidate.quality == IdQuality::kPoor) {
     Heading("Note");
     Paragraph(absl::StrCat("This is not an id: ", candidate.remark, "."),

@@ -50,7 +50,7 @@ class LogRules {
       Reach();
       RetentionBytes();
     }
-    if (auto memory = ApplyMemoryRule(options_, input_.name, sample_.rate())) {
+    if (auto memory = ApplyMemoryRule(options_, input_.name, sample_.rate(), sample_.is_young())) {
       findings_.push_back(*std::move(memory));
     }
     return std::move(findings_);
@@ -90,7 +90,8 @@ class LogRules {
   void Frames() {
     const RegistryFrames& frames = sample_.frames;
     if (frames.in_values() && options_.record.id.reads_json()) {
-      Add(Severity::kError, "schema registry",
+      // Another place may have the id.
+      Add(options_.record.id.places() > 1 ? Severity::kWarning : Severity::kError, "schema registry",
           absl::StrCat("has values that begin with ", FrameText(frames.value_schema()),
                        ": Avro, Protobuf or JSON Schema, and json: reads JSON without a frame"),
           std::string(kFramedValuesRemedy));
@@ -116,6 +117,14 @@ class LogRules {
 
   void Ids() {
     if (lacks_schemas_) return;  // the error is the registry's
+    if (sample_.lists > 0) {
+      Add(Severity::kError, "ids",
+          absl::StrCat("has lists of events, ", sample_.listed, " in ", sample_.lists, " of ",
+                       sample_.records, " of its newest records, and ", options_.record.id.ToString(),
+                       " is the id of one event of a list: lethe judges records, so it would drop the other "
+                       "events of a list with that one, and pass copies in other lists"),
+          "let the producers, or a step before lethe, write a record for each event");
+    }
     if (sample_.without_id + sample_.malformed == sample_.records) {
       return Add(Severity::kError, "ids",
                  absl::StrCat("has no usable id at ", options_.record.id.ToString(), " in any of ",
@@ -126,7 +135,7 @@ class LogRules {
     if (sample_.without_id == 0 && sample_.malformed == 0) {
       return Add(Severity::kOk, "ids",
                  absl::StrCat("has an id at ", options_.record.id.ToString(), " in all of ", sample_.records,
-                              " of its newest records"),
+                              " of its newest records", Apart()),
                  "");
     }
     const auto add = [&](int64_t records, const char* what, const char* policy, Action action,
@@ -134,13 +143,24 @@ class LogRules {
       if (records == 0) return;
       Add(Severity::kWarning, "ids",
           absl::StrCat("has ", what, " at ", options_.record.id.ToString(), " in ", records, " of ",
-                       sample_.records, " of its newest records: ", Fate(action), " (", policy, ")"),
+                       sample_.records, " of its newest records", Apart(), ": ", Fate(action), " (", policy,
+                       ")"),
           remedy);
     };
     add(sample_.without_id, "no id", "on_missing_id", options_.policies.on_missing_id,
         "see whether the id is there under another name");
     add(sample_.malformed, "broken data instead of an id", "on_malformed", options_.policies.on_malformed,
         "see what writes such records");
+  }
+
+  // Ids that are not as the first place and all its parts have them.
+  std::string Apart() const {
+    std::string kinds;
+    if (sample_.later_place > 0)
+      absl::StrAppend(&kinds, ", ", sample_.later_place, " of them from a later place");
+    if (sample_.partial > 0)
+      absl::StrAppend(&kinds, ", ", sample_.partial, " of them without an optional part");
+    return kinds;
   }
 
   std::string Fate(Action action) const {

@@ -34,7 +34,13 @@ absl::Status AskRate(Brokers& brokers, const std::string& topic, absl::Time now,
 void LogSample::Partition::SetRate(int64_t since, absl::Time now) {
   const bool is_whole_log = since <= start && first_record <= now;
   const absl::Duration span = is_whole_log ? std::min(now - first_record, kRateOver) : kRateOver;
+  is_young = span < kYoungestLog && end > since;
   if (span >= kYoungestLog) rate = static_cast<double>(end - since) / absl::ToDoubleSeconds(span);
+}
+
+bool LogSample::is_young() const {
+  return std::any_of(partitions.begin(), partitions.end(),
+                     [](const Partition& each) { return each.is_young; });
 }
 
 double LogSample::rate() const {
@@ -54,11 +60,20 @@ void LogSampler::Add(const InputRecord& record) {
   sample_.frames.Add(record.key, record.value);
   AddSchema(record.key, record.headers, /*of_key=*/true);
   AddSchema(record.value, record.headers, /*of_key=*/false);
+  if (record.value && id_.reads_json()) {
+    const std::optional<EventList> list = finder_.Find(*record.value);
+    if (list && list->events > 1 && IsOfOneElement(id_, *list)) {
+      ++sample_.lists;
+      sample_.listed += list->events;
+    }
+  }
   const RecordFields& fields = reader_.Read(record.view());
   if (fields.id_state != RecordFields::State::kPresent) {
     ++(fields.id_state == RecordFields::State::kMalformed ? sample_.malformed : sample_.without_id);
     return;
   }
+  sample_.later_place += fields.id_place > 0;
+  sample_.partial += fields.lacks_optional;
   Place place{record.partition, record.offset, std::nullopt};
   if (record.key) place.key.emplace(record.key->data(), record.key->size());
   const auto [first, is_new] = seen_.try_emplace(std::string(fields.id), place);

@@ -14,6 +14,7 @@
 #include "lethe/secret_hash.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/task/input_record.h"
+#include "src/record/event_list.h"
 #include "src/record/record_reader.h"
 #include "src/record/registry_frame.h"
 #include "src/record/timestamp.h"
@@ -32,6 +33,10 @@ struct LogSample {
   int64_t largest_bytes = 0;  // of one record's
   int64_t without_key = 0;
   int64_t without_id = 0;               // missing
+  int64_t later_place = 0;              // the id is from another place than the first
+  int64_t partial = 0;                  // the id lacks an optional part
+  int64_t lists = 0;                    // records that hold several events, of which the id is one's
+  int64_t listed = 0;                   // events in them
   int64_t malformed = 0;                // the JSON that it would be in
   int64_t copies_elsewhere = 0;         // records whose id was also seen in another partition
   int64_t copies_with_another_key = 0;  // in the same partition, but with a key that might have led elsewhere
@@ -49,6 +54,7 @@ struct LogSample {
     double rate = 0;  // records a second, over kRateOver; 0 if the log is too young to tell
     // The age of the next record to judge; zero if there is none, or the group is not known.
     absl::Duration lag = absl::ZeroDuration();
+    bool is_young = false;    // its records, of some minutes, tell no rate
     bool is_planned = false;  // what a restart reads of it is known from the group's commit
     bool is_stopped = false;  // the group's commit does not fit the log: lethe does not start it
 
@@ -57,7 +63,8 @@ struct LogSample {
   };
   std::vector<Partition> partitions;
 
-  double rate() const;  // of all partitions
+  double rate() const;    // of all partitions
+  bool is_young() const;  // a partition is
 };
 
 // Adds records to a sample. Not thread-safe.
@@ -65,7 +72,7 @@ class LogSampler {
  public:
   // Both outlive it.
   LogSampler(const DaemonOptions& options, LogSample& sample)
-      : topic_(options.input), reader_(options.record), sample_(sample) {}
+      : topic_(options.input), reader_(options.record), id_(options.record.id), sample_(sample) {}
 
   void Add(const InputRecord& record);
 
@@ -82,6 +89,8 @@ class LogSampler {
 
   const std::string& topic_;
   RecordReader reader_;
+  const IdSpec& id_;
+  EventListFinder finder_;
   LogSample& sample_;
   SecretHashMap<Place> seen_;
 };

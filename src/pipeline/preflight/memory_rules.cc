@@ -31,12 +31,17 @@ Finding LimitFinding(const std::string& where, double rate, int64_t planned_byte
 
 }  // namespace
 
-std::optional<Finding> ApplyMemoryRule(const DaemonOptions& options, const std::string& input, double rate) {
+std::optional<Finding> ApplyMemoryRule(const DaemonOptions& options, const std::string& input, double rate,
+                                       bool is_young) {
   if (options.engine() != Engine::kCompact) return std::nullopt;
   const std::string where = absl::StrCat("input topic ", input);
   if (rate < kLeastRate) {
     return Finding{Severity::kOk, kMemoryCheck, where,
-                   "has too few records in the last hour to estimate memory", ""};
+                   is_young
+                       ? "has records of a few minutes only, which tell no rate: memory is not estimated; "
+                         "see lethe plan"
+                       : "has too few records in the last hour to estimate memory",
+                   ""};
   }
   const auto planned = PlannedMemory(options, rate);
   if (!planned.ok()) {

@@ -14,8 +14,10 @@ namespace lethe {
 
 inline constexpr char kMemoryCheck[] = "memory";
 
-// For the records a second of one input; nullopt: its engine has no plan.
-std::optional<Finding> ApplyMemoryRule(const DaemonOptions& options, const std::string& input, double rate);
+// For the records a second of one input, which are not known yet if its log is young; nullopt: its engine has
+// no plan.
+std::optional<Finding> ApplyMemoryRule(const DaemonOptions& options, const std::string& input, double rate,
+                                       bool is_young);
 
 // What topics need together of the memory of their process.
 struct MemoryNeed {

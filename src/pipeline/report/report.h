@@ -54,9 +54,11 @@ struct RecordCounts {
   int64_t diverted = 0;
   int64_t dropped = 0;
   CounterCounts counters = {};
-  int64_t unkeyed = 0;     // without a key
-  int64_t future = 0;      // dated further ahead than max_future
-  int64_t suspicious = 0;  // duplicates that differ from others of an id that many events share
+  int64_t unkeyed = 0;      // without a key
+  int64_t future = 0;       // dated further ahead than max_future
+  int64_t suspicious = 0;   // duplicates that differ from others of an id that many events share
+  int64_t later_place = 0;  // ids from another place than the first of `id`
+  int64_t partial_id = 0;   // ids without an optional part
 
   RecordCounts& operator+=(const RecordCounts& other) {
     unique += other.unique;
@@ -74,6 +76,8 @@ struct RecordCounts {
     unkeyed += other.unkeyed;
     future += other.future;
     suspicious += other.suspicious;
+    later_place += other.later_place;
+    partial_id += other.partial_id;
     return *this;
   }
 };
