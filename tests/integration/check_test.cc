@@ -289,7 +289,7 @@ TEST(RunTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
     EXPECT_TRUE(daemon->AwaitLog(flow.input() + "-2 is held at offset 0: records keep the partition"));
     EXPECT_TRUE(daemon->Stop());
 
-    const Args fresh = {scope, "--group=" + UniqueName("new")};
+    const Args fresh = {scope, "--group=" + UniqueName("new"), "--accept-nonempty-output=true"};
     const Finished run = flow.RunToEnd(fresh);
     EXPECT_EQ(run.exit_code, 1) << run.err;
     EXPECT_TRUE(absl::StrContains(run.err, finding)) << run.err;

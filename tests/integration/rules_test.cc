@@ -147,7 +147,8 @@ TEST(RulesTest, Rule6AGroupOfAnotherOutputOrScopeIsRefused) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   for (const auto& [change, remedy] :
        {std::pair("--output=" + other.output(), "Use another group, or set output to"),
-        std::pair(std::string("--scope=topic"), "Use another group or the former scope")}) {
+        std::pair(std::string("--scope=topic"),
+                  "Use the former scope and inputs, or another group and a new output")}) {
     EXPECT_TRUE(IsRefused(flow.RunToEnd({change}), remedy));
     EXPECT_EQ(flow.RunCommand("check", {change}).exit_code, 2) << change;
   }
@@ -160,7 +161,7 @@ TEST(RulesTest, Rule6CommitMetadataThatDoesNotFitIsRefusedWithTheRemedy) {
   flow.SendIds("a", 1, 10);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   const CommittedOffset before = flow.Committed()[0];
-  EXPECT_TRUE(IsRefused(flow.RunToEnd({"--id=key"}), "another group, or reset"));
+  EXPECT_TRUE(IsRefused(flow.RunToEnd({"--id=key"}), "or reset the group's offsets"));
   EXPECT_EQ(flow.Committed()[0].metadata, before.metadata);
   flow.ResetGroup({{10, "lethe/3 o=0"}});
   EXPECT_TRUE(IsRefused(flow.RunToEnd(), "the version that wrote it, or reset"));

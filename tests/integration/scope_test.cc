@@ -277,6 +277,38 @@ TEST(ScopeTest, TheWayOfAnIdMustNotChange) {
   EXPECT_TRUE(absl::StrContains(wider.err, "has another number of partitions than before")) << wider.err;
 }
 
+// From the scope that finds no copies to the one that does: no step writes the input to the former output
+// again.
+TEST(ScopeTest, AnotherScopeDoesNotWriteToTheFormerOutputAgain) {
+  Flow flow(Options(2));
+  for (int p = 0; p < 2; ++p) flow.SendIds("a", 1, 100, p);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_EQ(flow.Output().size(), 200u);
+  const Finished same_group = flow.RunToEnd({"--scope=topic"});
+  EXPECT_EQ(same_group.exit_code, 1) << same_group.err;
+  const std::string group = flow.group() + "-2";
+  const std::string output = flow.output() + "-2";
+  EXPECT_TRUE(absl::StrContains(same_group.err, absl::StrCat("--group ", group, " --output ", output)))
+      << same_group.err;
+  const Finished same_output = flow.RunToEnd({"--scope=topic", "--group=" + group});
+  EXPECT_EQ(same_output.exit_code, 1) << same_output.err;
+  EXPECT_TRUE(absl::StrContains(same_output.err, "--output " + output)) << same_output.err;
+  for (const std::string& each : {flow.group(), group}) {
+    EXPECT_FALSE(SharedClient().Exists(absl::StrCat(each, "-", flow.input(), "-repartition")).value())
+        << each;
+  }
+  EXPECT_EQ(flow.Output().size(), 200u);
+  const Args args = {"--scope=topic", "--group=" + group, "--output=" + output};
+  Args create = args;
+  create.emplace_back("--create");
+  EXPECT_EQ(flow.RunCommand("check", create).exit_code, 0);
+  const Finished run = flow.RunToEnd(args);
+  ASSERT_TRUE(EndsWell(run));
+  EXPECT_FALSE(absl::StrContains(run.err, "created again")) << run.err;
+  EXPECT_EQ(SharedClient().ReadSettled(output)->size(), 100u);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args))) << "the group has begun";
+}
+
 // What was routed is not judged, and what is known of ids goes with it: nobody is to hear of that by chance.
 TEST(ScopeTest, AMissingRepartitionTopicIsNotRecreatedSilently) {
   Flow flow(Options(2));

@@ -248,16 +248,21 @@ TEST_F(CheckInMemory, TimesInAnotherUnitAreFound) {
 }
 
 // After a renamed group, or one whose offsets expired.
-TEST_F(CheckInMemory, AGroupThatBeginsWhereTheOutputHasRecordsIsWarnedOf) {
+TEST_F(CheckInMemory, AGroupThatBeginsWhereTheOutputHasRecordsIsRefused) {
   AddTopic("out").ends = {{0, 0}, {1, 5}};
-  const std::string warning =
-      "warning group of in: output topic out has been written to, and group g has no committed offsets of "
-      "in: lethe writes the whole input to it, perhaps once more: if another group wrote to it, or this "
-      "one's "
-      "offsets expired, correct group, or set the offsets; nothing, if that is meant\n";
-  EXPECT_EQ(Check(), warning);
+  EXPECT_EQ(Check(), "") << "aborted transactions, or deleted records";
+  topics_.by_name["out"].records = {{.partition = 1, .offset = 4, .time = clock_.Wall(), .key = "a"}};
+  const std::string error =
+      "error group of in: output topic out has records, and group g has no committed offsets of in";
+  EXPECT_TRUE(absl::StrContains(Check(), error)) << Wrong(found_);
+  EXPECT_TRUE(absl::StrContains(Check(), "--output out-2"));
+  options_.accept_nonempty_output = true;
+  EXPECT_EQ(Check(), "");
+  options_.accept_nonempty_output = false;
   options_.scope = Scope::kTopic;
-  EXPECT_EQ(Check(), warning);
+  EXPECT_TRUE(absl::StrContains(Check(), error)) << Wrong(found_);
+  Commit("g-repartition", "in", 0, "");
+  EXPECT_FALSE(absl::StrContains(Check(), error)) << "it has begun";
   options_.scope = Scope::kPartition;
   options_.start = Start::kLatest;
   EXPECT_EQ(Check(), "");
@@ -270,16 +275,17 @@ TEST_F(CheckInMemory, AGroupThatBeginsWhereTheOutputHasRecordsIsWarnedOf) {
 TEST_F(CheckInMemory, OfMergedInputsOneThatIsNewIsNoBeginning) {
   AddInput("east");
   AddTopic("out").ends = {{1, 5}};
+  topics_.by_name["out"].records = {{.partition = 1, .offset = 4, .time = clock_.Wall(), .key = "a"}};
   options_.scope = Scope::kTopic;
   options_.merged = {"in", "east"};
   const std::string begins = CheckAll({options_});
-  EXPECT_TRUE(absl::StrContains(begins, " no committed offsets of in, east: lethe writes ")) << begins;
-  EXPECT_EQ(Count("group"), 1 + 4) << "one warning, and what is fine of each input and group";
+  EXPECT_TRUE(absl::StrContains(begins, " no committed offsets of in, east: lethe would write ")) << begins;
+  EXPECT_EQ(Count("group"), 1 + 4) << "one error, and what is fine of each input and group";
   const std::string judged = RepartitionTopic(options_);
   AddTopic(judged).ends = {{0, 1000}, {1, 1000}};
   Commit("g", judged, 800, Judged());
   Commit(RoutingGroup(options_), "in", 800, absl::StrCat(Judged(), "/2"));
-  EXPECT_FALSE(absl::StrContains(CheckAll({options_}), "has been written to"));
+  EXPECT_FALSE(absl::StrContains(CheckAll({options_}), "has records"));
 }
 
 TEST_F(CheckInMemory, WithoutBrokersNothingElseIsAsked) {

@@ -111,7 +111,8 @@ const BadConfig kBadKeys[] = {
      "memory, "
      "engine, on_duplicate, on_missing_id, on_malformed, "
      "on_suspicious_id, on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
-     "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
+     "accept_nonempty_output, delivery, lanes, assignment, static_membership, commit_interval, "
+     "on_short_history, on_unread_deleted, "
      "http, http_counters, metrics, snapshots, "
      "schema_registry, log, counters, topics, kafka"},
     {"UnknownInSection", "log:\n  colour: key\n",
@@ -387,6 +388,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.engine(), Engine::kCompact);
   EXPECT_EQ(daemon.process.assignment, Assignment::kEager);
   EXPECT_EQ(daemon.process.static_membership, StaticMembership::kNever);
+  EXPECT_FALSE(daemon.accept_nonempty_output);
   EXPECT_EQ(daemon.policies.on_short_history, OnShortHistory::kContinue);
   EXPECT_EQ(daemon.policies.on_unread_deleted, OnUnreadDeleted::kFail);
   EXPECT_EQ(daemon.process.snapshots.folder, "");
@@ -449,6 +451,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_FALSE(daemon.counters[1].spec.when);
   EXPECT_EQ(daemon.process.assignment, Assignment::kCooperative);
   EXPECT_EQ(daemon.process.static_membership, StaticMembership::kAlways);
+  EXPECT_TRUE(daemon.accept_nonempty_output);
   EXPECT_EQ(daemon.policies.on_short_history, OnShortHistory::kFail);
   EXPECT_EQ(daemon.policies.on_unread_deleted, OnUnreadDeleted::kContinue);
   EXPECT_EQ(daemon.process.snapshots.folder, "/var/lib/lethe");
@@ -471,6 +474,7 @@ id: json:/client+header:seq
 group: g
 instance: i-1
 start: latest
+accept_nonempty_output: true
 delivery: at_least_once
 lanes: 3
 commit_interval: 250ms
@@ -526,6 +530,7 @@ TEST(Config, EveryFlagArrives) {
                           {"group", "g"},
                           {"instance", "i-1"},
                           {"start", "latest"},
+                          {"accept_nonempty_output", "true"},
                           {"delivery", "at_least_once"},
                           {"lanes", "3"},
                           {"commit_interval", "250ms"},

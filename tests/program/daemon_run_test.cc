@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/daemon/daemon.h"
 #include "src/pipeline/report/remarks.h"
+#include "src/pipeline/restore/commit_metadata.h"
 #include "tests/support/fake_brokers.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/log_of.h"
@@ -91,6 +92,11 @@ class DaemonRunTest : public testing::Test {
     if (!created.ok()) return created.status();
     daemon_ = *std::move(created);
     return daemon_->Run();
+  }
+  // For another life of the process.
+  void Restart() {
+    daemon_.reset();
+    connector_ = std::make_unique<FakeConnector>(topics_, logs_);
   }
   std::vector<std::string> Out() const {
     std::vector<std::string> keys;
@@ -180,27 +186,53 @@ TEST_F(DaemonRunTest, AStopWhileTheTopicOfSnapshotsIsAwayEndsItWell) {
   EXPECT_EQ(waits, 3);
 }
 
-// A renamed group: what `lethe check` says of it, and lethe goes on.
-TEST_F(DaemonRunTest, AGroupThatBeginsWhereTheOutputHasRecordsIsWarnedOf) {
+// A renamed group, or one whose offsets were deleted: it would write all events again.
+TEST_F(DaemonRunTest, AGroupThatBeginsWhereTheOutputHasRecordsIsRefused) {
   Append(0, "in", "a");
-  topics_.by_name["out"].ends[0] = 1;
-  EXPECT_EQ(WarningsOf([&] { EXPECT_TRUE(Run().ok()); }),
-            "output topic out has been written to, and group g has no committed offsets of in: lethe writes "
-            "the whole input to it, perhaps once more: if another group wrote to it, or this one's offsets "
-            "expired, correct group, or set the offsets; nothing, if that is meant\n");
-  EXPECT_EQ(Out(), Keys{"a"});
+  topics_.by_name["out"].ends[0] = 2;
+  EXPECT_TRUE(Run().ok()) << "an aborted transaction is no record";
+  Restart();
+  topics_.by_name["in"].commits.clear();
+  topics_.by_name["out"].records = {{.key = "a"}};
+  const absl::Status refused = Run();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_NE(refused.message().find("--output out-2"), std::string::npos) << refused;
+  EXPECT_NE(refused.message().find("--accept-nonempty-output true"), std::string::npos) << refused;
+  Restart();
+  options_.accept_nonempty_output = true;
+  EXPECT_TRUE(Run().ok());
 }
 
-TEST_F(DaemonRunTest, OfAListEachOutputThatHasRecordsIsWarnedOf) {
+// Nothing is created by it: what follows would take the topic for one that was recreated.
+TEST_F(DaemonRunTest, ARunThatIsRefusedCreatesNothing) {
   Append(0, "in", "a");
-  Append(1, "more", "b");
-  for (const char* output : {"out", "out2"}) topics_.by_name[output].ends[0] = 1;
+  topics_.by_name["out"].ends[0] = 1;
+  topics_.by_name["out"].records = {{.key = "a"}};
+  options_.scope = Scope::kTopic;
+  options_.counters = {{"n", CounterMode::kTotal, {.key = *Field::Parse("key")}, "totals"}};
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run()));
+  EXPECT_TRUE(topics_.created.empty());
+  // The other scope of the same group.
+  Restart();
+  topics_.by_name["out"].records.clear();
+  topics_.by_name["in"].commits["g"] = {
+      {1, CommitMetadata{{0, 1}, {0, absl::UnixEpoch()}, absl::UnixEpoch(), "x", absl::Hours(1)}.ToString()}};
+  const absl::Status other = Run();
+  EXPECT_TRUE(absl::IsFailedPrecondition(other)) << other;
+  EXPECT_NE(other.message().find("--group g-2 --output out-2"), std::string::npos) << other;
+  EXPECT_TRUE(topics_.created.empty());
+}
+
+TEST_F(DaemonRunTest, OfAListEachOutputThatHasRecordsIsRefused) {
+  Append(0, "more", "b");
+  topics_.by_name["in"].ends[0] = 1;
+  for (const char* output : {"out", "out2"}) {
+    topics_.by_name[output].ends[0] = 1;
+    topics_.by_name[output].records = {{.key = "a"}};
+  }
   topics_.by_name["more"].commits["g"] = {{0, ""}};
-  const std::string warnings = WarningsOf([&] {
-    EXPECT_TRUE(Run({Entry("in", "out"), Entry("more", "out2")}).ok());
-  });
-  EXPECT_NE(warnings.find("output topic out has been written to"), std::string::npos) << warnings;
-  EXPECT_EQ(warnings.find("output topic out2"), std::string::npos) << warnings;
+  EXPECT_FALSE(Run({Entry("in", "out"), Entry("more", "out2")}).ok());
+  EXPECT_EQ(Out(), Keys{"b"}) << "the other one is read";
 }
 
 TEST_F(DaemonRunTest, AGroupThatBeginsWithItsOutputIsNotWarnedOf) {
@@ -211,6 +243,7 @@ TEST_F(DaemonRunTest, AGroupThatBeginsWithItsOutputIsNotWarnedOf) {
 TEST_F(DaemonRunTest, AGroupThatBeginsAtTheEndIsNotWarnedOf) {
   Append(0, "in", "a");
   topics_.by_name["out"].ends[0] = 1;
+  topics_.by_name["out"].records = {{.key = "a"}};
   options_.start = Start::kLatest;
   EXPECT_EQ(WarningsOf([&] { EXPECT_TRUE(Run().ok()); }), "");
 }

@@ -216,9 +216,10 @@ TEST_F(FlowFinderTest, MergedInputsAreRoutedAsTheyCome) {
   topics_.trouble["x"] = absl::UnavailableError("has no leader");
   EXPECT_TRUE(Look().ok());
   EXPECT_EQ(added_, Inputs());
-  EXPECT_EQ(topics_.created, Inputs{judged});
+  EXPECT_EQ(topics_.created, Inputs()) << "what the output has is not known";
   topics_.trouble.clear();
   EXPECT_TRUE(Look().ok());
+  EXPECT_EQ(topics_.created, Inputs{judged});
   EXPECT_EQ(added_, (Inputs{judged, "a"}));
   EXPECT_EQ(Unread(), Inputs{"b"});
   topics_.by_name["b"];

@@ -174,6 +174,10 @@ constexpr Setting<RunConfig> kSettings[] = {
      "lethe-0", Value<Process<&ProcessOptions::instance>>},
     {"start", "earliest|latest", "earliest", false, "Where to start without committed offsets", "latest",
      Choice<Daemon<&DaemonOptions::start>, Start::kEarliest, Start::kLatest>},
+    {"accept_nonempty_output", "true|false", "false", false,
+     "Whether a group without committed offsets may read the whole input into an output that has records: "
+     "they may be the same, and be repeated then",
+     "true", Choice<Daemon<&DaemonOptions::accept_nonempty_output>, true, false>},
     {"delivery", "exactly_once|at_least_once", "exactly_once", false,
      "Whether a crash may repeat records in the output", "at_least_once",
      Choice<Process<&ProcessOptions::delivery>, Delivery::kExactlyOnce, Delivery::kAtLeastOnce>},
@@ -278,6 +282,7 @@ bool IsTopicSetting(absl::string_view key) {
   constexpr absl::string_view kKeys =
       "input input_header output id scope horizon renew max_future fpp engine on_duplicate on_missing_id "
       "on_malformed on_suspicious_id on_undeliverable on_unreadable on_uncountable divert start "
+      "accept_nonempty_output "
       "on_short_history "
       "on_unread_deleted snapshots snapshots.to snapshots.every";
   const std::vector<absl::string_view> keys = absl::StrSplit(kKeys, ' ');

@@ -64,9 +64,8 @@ absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const 
       return absl::FailedPreconditionError(absl::StrCat(
           "group ", options.process.group, " has judged ", other,
           " so far: with another scope, or with inputs merged or not, it would write the same records again. "
-          "Use another group or the former scope and inputs, or delete the group's offsets to start over: "
-          "kafka-consumer-groups.sh --delete-offsets --group ",
-          options.process.group, " --topic ", other));
+          "Use the former scope and inputs, or another group and a new output, for example ",
+          StartOver(options)));
     }
   }
   return absl::OkStatus();

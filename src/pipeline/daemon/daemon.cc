@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "src/pipeline/assign/assigner.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/inspect_topics.h"
 #include "src/pipeline/preflight/own_topics.h"
@@ -161,6 +162,16 @@ absl::Status Daemon::FindTopics() {
         absl::StrCat("topic ", options_.input, " is input and output at once: it would feed itself"));
   }
   if (routing_) {
+    if (absl::Status connected = routing_->Connect(); !connected.ok()) return connected;
+  }
+  // Before anything is created.
+  const absl::Status begins = Await(options_, [&](Brokers& brokers) -> absl::Status {
+    const auto ask = [&](const std::string& topic, int32_t) { return brokers.AskCommitted(topic); };
+    if (absl::Status scope = CheckScope(judging_.options(), 0, ask); !scope.ok()) return scope;
+    return RefuseWritten(options_, brokers, routing_ ? routing_->brokers() : nullptr);
+  });
+  if (!begins.ok()) return begins;
+  if (routing_) {
     absl::Status made = Await(routing_->options(),
                               [&](Brokers& routers) { return EnsureRepartitionTopic(options_, routers); });
     if (!made.ok()) return made;
@@ -178,7 +189,6 @@ absl::Status Daemon::FindTopics() {
   if (!made.ok()) return made;
   auto topics = AwaitInspected(judging_.options());
   if (!topics.ok()) return topics.status();
-  if (judging_.Connect().ok()) WarnOfWritten(options_, *judging_.brokers(), *topics);
   return AddFlow(judging_.options(), *std::move(topics), true);
 }
 

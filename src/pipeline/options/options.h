@@ -143,6 +143,8 @@ struct DaemonOptions {
 
   Scope scope = Scope::kPartition;
   Start start = Start::kEarliest;  // without a committed offset
+  // Whether a group may start at the beginning of its input where the output has records.
+  bool accept_nonempty_output = false;
   RecordSpec record;
   // A record dated further ahead of this machine's clock counts as one without a time.
   absl::Duration max_future = absl::Hours(1);

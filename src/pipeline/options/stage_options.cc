@@ -26,6 +26,11 @@ std::string OrRouteAgain(absl::string_view repartition, absl::string_view routin
 
 }  // namespace
 
+std::string StartOver(const DaemonOptions& options) {
+  return absl::StrCat("--group ", options.process.group, "-2 --output ", options.output,
+                      "-2 (lethe check --create with the same flags creates it like the input)");
+}
+
 std::string RepartitionTopic(const DaemonOptions& options) {
   return absl::StrCat(options.process.group, "-", options.merged.empty() ? options.input : options.output,
                       "-repartition");
@@ -102,10 +107,9 @@ std::string OtherId(const DaemonOptions& options) {
     return absl::StrCat(judged, ". Use another group, ",
                         OrRouteAgain(options.input, RoutingGroup(options), options.half.routed_from));
   }
-  return absl::StrCat(judged, ". ", kCostOfReset,
-                      "Use another group, or reset the group's offsets with kafka-consumer-groups.sh "
-                      "--reset-offsets --topic ",
-                      options.input);
+  return absl::StrCat(
+      judged, ". ", kCostOfReset, "Use another group and a new output, for example ", StartOver(options),
+      ", or reset the group's offsets with kafka-consumer-groups.sh --reset-offsets --topic ", options.input);
 }
 
 std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options) {

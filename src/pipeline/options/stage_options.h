@@ -53,6 +53,9 @@ inline constexpr char kCostOfReset[] =
     "After a reset lethe does not know the events before the new offset: copies of them pass until the "
     "horizon has gone by. ";
 
+// To read the input from its start once more, without writing its records to the output again: flags.
+std::string StartOver(const DaemonOptions& options);
+
 // The topics whose records keep the partition of the input, here or in the next stage. A record whose
 // partition they lack must wait.
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options);

@@ -215,11 +215,17 @@ class Checker {
 
   // Once for merged inputs, which share it.
   void LookAtOutput() {
-    const bool is_known =
-        !seen_.committed.empty() || (options_.scope == Scope::kTopic && !seen_.topics.repartition);
-    if (!is_known || options_.input != options_.inputs().front()) return;
-    auto written = FindWrittenBefore(options_, seen_.committed, seen_.topics.output.partitions, *brokers_);
-    if (written) findings_.push_back(*std::move(written));
+    if (options_.input != options_.inputs().front()) return;
+    std::unique_ptr<Brokers> routers;
+    if (options_.scope == Scope::kTopic) {
+      const DaemonOptions routing = RoutingOptions(options_, options_.input);
+      auto made = probes_.MakeBrokers(routing, IsolationOf(routing));
+      if (!made.ok()) return;
+      routers = *std::move(made);
+    }
+    auto written =
+        Patiently(kCheckPatience, [&] { return FindWrittenBefore(options_, *brokers_, routers.get()); });
+    if (written.ok() && *written) findings_.push_back(**std::move(written));
   }
 
   void LookAtRetention() {

@@ -89,6 +89,13 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, Brokers& brokers
     // Before anything is routed.
     const auto ask = [&](const std::string& topic, int32_t) { return brokers.AskCommitted(topic); };
     if (absl::Status scope = CheckScope(JudgingOptions(options), 0, ask); !scope.ok()) return scope;
+    if (absl::Status made = MakeRouters(options); !made.ok()) return made;
+  }
+  if (!is_judged) {
+    Brokers* const routers = options.scope == Scope::kTopic ? routers_.get() : nullptr;
+    if (absl::Status refused = RefuseWritten(options, brokers, routers); !refused.ok()) return refused;
+  }
+  if (options.scope == Scope::kTopic) {
     if (absl::Status routers = InspectRouters(options, found, missing); !routers.ok()) return routers;
     if (found.empty()) return absl::OkStatus();
     if (!is_judged && warned_of_loss_.insert(options.output).second) {
@@ -101,7 +108,6 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, Brokers& brokers
     if (absl::Status made = EnsureTotalsTopics(judging, brokers); !made.ok()) return made;
     auto topics = InspectTopics(judging, brokers, clock_.Wall());
     if (!topics.ok()) return topics.status();
-    WarnOfWritten(options, brokers, *topics);
     if (absl::Status added = add_(judging, *std::move(topics), is_logged); !added.ok()) return added;
   }
   for (auto& [routing, its_topics] : found) {
@@ -112,15 +118,18 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, Brokers& brokers
   return absl::OkStatus();
 }
 
+absl::Status FlowFinder::MakeRouters(const DaemonOptions& options) {
+  if (routers_ != nullptr) return absl::OkStatus();
+  const DaemonOptions routing = RoutingOptions(options, options.input);
+  auto routers = make_routers_(routing, IsolationOf(routing));
+  if (!routers.ok()) return routers.status();
+  routers_ = *std::move(routers);
+  return absl::OkStatus();
+}
+
 absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
                                         std::vector<std::pair<DaemonOptions, Topics>>& found,
                                         std::map<std::string, std::string>& missing) {
-  if (routers_ == nullptr) {
-    const DaemonOptions routing = RoutingOptions(options, options.input);
-    auto routers = make_routers_(routing, IsolationOf(routing));
-    if (!routers.ok()) return routers.status();
-    routers_ = *std::move(routers);
-  }
   if (absl::Status made = EnsureRepartitionTopic(options, *routers_); !made.ok()) return made;
   for (const std::string& input : Unrouted(options)) {
     DaemonOptions routing = FromItsStart(RoutingOptions(options, input));

@@ -56,6 +56,7 @@ class FlowFinder {
   // `missing`: why inputs are not read, of which others are.
   absl::Status AddTopic(const DaemonOptions& options, Brokers& brokers, bool is_judged, bool is_logged,
                         std::map<std::string, std::string>& missing);
+  absl::Status MakeRouters(const DaemonOptions& options);
   absl::Status InspectRouters(const DaemonOptions& options,
                               std::vector<std::pair<DaemonOptions, Topics>>& found,
                               std::map<std::string, std::string>& missing);

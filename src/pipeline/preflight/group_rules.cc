@@ -64,13 +64,18 @@ Finding CannotGoOn(const DaemonOptions& options, const absl::Status& problem) {
           absl::StrCat("cannot go on: ", problem.message()), ""};
 }
 
-Finding WrittenBefore(const DaemonOptions& options) {
-  return {Finding::Severity::kWarning, "group", absl::StrCat("output topic ", options.output),
-          absl::StrCat("has been written to, and group ", options.process.group,
-                       " has no committed offsets of ", absl::StrJoin(options.inputs(), ", "),
-                       ": lethe writes the whole input to it, perhaps once more"),
-          "if another group wrote to it, or this one's offsets expired, correct group, or set the offsets; "
-          "nothing, if that is meant"};
+Finding WrittenBefore(const DaemonOptions& options, bool is_certain) {
+  return {
+      is_certain ? Finding::Severity::kError : Finding::Severity::kWarning, "group",
+      absl::StrCat("output topic ", options.output),
+      absl::StrCat(is_certain ? "has records" : "has been written to", ", and group ", options.process.group,
+                   " has no committed offsets of ", absl::StrJoin(options.inputs(), ", "),
+                   ": lethe would write the whole input to it, perhaps once more"),
+      absl::StrCat("if another group wrote to it, or this one's offsets expired or were deleted, correct "
+                   "group, or name a new output in the same command: --output ",
+                   options.output,
+                   "-2 (lethe check --create creates it like the input). If its records are others, or "
+                   "are wanted twice: --accept-nonempty-output true, until the group has committed")};
 }
 
 Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fingerprint,

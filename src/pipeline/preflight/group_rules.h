@@ -22,8 +22,9 @@ Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fin
 std::vector<Finding> ApplyOffsetRules(const DaemonOptions& options,
                                       const std::vector<CommittedOffset>& committed, LogSample& sample);
 
-// If the group begins at the start of its input, and the output has been written to.
-Finding WrittenBefore(const DaemonOptions& options);
+// If the group begins at the start of its input, and the output has records: an error. A warning if it is not
+// certain, since this user may not read them.
+Finding WrittenBefore(const DaemonOptions& options, bool is_certain);
 
 // What it has committed could not be asked.
 Finding WithoutCommits(const std::string& group, const absl::Status& asked);

@@ -72,6 +72,43 @@ std::string JudgedTopic(const DaemonOptions& options) {
   return options.scope == Scope::kTopic ? RepartitionTopic(options) : options.input;
 }
 
+// Of a topic that is not there it has begun nothing.
+absl::StatusOr<bool> HasBegunWith(Brokers& brokers, const std::string& topic) {
+  const auto committed = brokers.AskCommitted(topic);
+  if (absl::IsNotFound(committed.status())) return false;
+  if (!committed.ok()) return committed.status();
+  return HasBegun(*committed);
+}
+
+// Whether the group has judged, or its routers' group has routed, any input.
+absl::StatusOr<bool> HasEitherBegun(const DaemonOptions& options, Brokers& judging, Brokers* routers) {
+  auto begun = HasBegunWith(judging, JudgedTopic(options));
+  if (routers == nullptr) return begun;
+  for (const std::string& input : options.inputs()) {
+    if (!begun.ok() || *begun) return begun;
+    begun = HasBegunWith(*routers, input);
+  }
+  return begun;
+}
+
+// Whether the topic has committed records now: offsets alone may be of aborted transactions, or of records
+// that were deleted. PermissionDenied: it has offsets, and this user may not read.
+absl::StatusOr<bool> HoldsRecords(const std::string& topic, Brokers& brokers) {
+  const auto partitions = brokers.CountPartitions(topic);
+  if (absl::IsNotFound(partitions.status())) return false;
+  if (!partitions.ok()) return partitions.status();
+  const auto ends = AskAllEnds(brokers, topic, *partitions);
+  if (!ends.ok()) return ends.status();
+  std::vector<LogPlace> places;
+  for (const auto& [partition, end] : *ends) {
+    if (end > 0) places.push_back({topic, partition, 0});
+  }
+  if (places.empty()) return false;
+  const auto times = brokers.AskTimes(places);
+  if (!times.ok()) return times.status();
+  return absl::c_any_of(*times, [](absl::Time time) { return time != absl::InfiniteFuture(); });
+}
+
 }  // namespace
 
 absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const StopFlag& stop,
@@ -121,23 +158,33 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brok
   return topics;
 }
 
-std::optional<Finding> FindWrittenBefore(const DaemonOptions& options,
-                                         const std::vector<CommittedOffset>& committed,
-                                         int32_t output_partitions, Brokers& brokers) {
-  if (HasBegun(committed) || options.start != Start::kEarliest) return std::nullopt;
-  const auto ends = AskAllEnds(brokers, options.output, output_partitions);
-  if (!ends.ok() || absl::c_none_of(*ends, [](const auto& end) { return end.second > 0; })) {
-    return std::nullopt;
-  }
-  return WrittenBefore(options);
+absl::StatusOr<std::optional<Finding>> FindWrittenBefore(const DaemonOptions& options, Brokers& judging,
+                                                         Brokers* routers) {
+  if (options.accept_nonempty_output || options.start != Start::kEarliest) return std::nullopt;
+  auto begun = HasEitherBegun(options, judging, routers);
+  if (!begun.ok()) return begun.status();
+  if (*begun) return std::nullopt;
+  const auto holds = HoldsRecords(options.output, judging);
+  const bool may_read = !absl::IsPermissionDenied(holds.status());
+  if (!holds.ok() && may_read) return holds.status();
+  if (may_read && !*holds) return std::nullopt;
+  // Another instance may have begun meanwhile: the records are its own.
+  begun = HasEitherBegun(options, judging, routers);
+  if (!begun.ok()) return begun.status();
+  if (*begun) return std::nullopt;
+  return WrittenBefore(options, may_read);
 }
 
-void WarnOfWritten(const DaemonOptions& options, Brokers& brokers, Topics& topics) {
-  const auto committed = brokers.AskCommitted(JudgedTopic(options), topics.partitions);
-  if (!committed.ok()) return;
-  if (const auto written = FindWrittenBefore(options, *committed, topics.output_partitions, brokers)) {
-    topics.warnings.push_back(written->Text());
+absl::Status RefuseWritten(const DaemonOptions& options, Brokers& judging, Brokers* routers) {
+  const auto written = FindWrittenBefore(options, judging, routers);
+  // Other troubles are told where the topics are inspected.
+  if (!written.ok()) return absl::IsUnavailable(written.status()) ? written.status() : absl::OkStatus();
+  if (!*written) return absl::OkStatus();
+  if ((*written)->severity == Finding::Severity::kError) {
+    return absl::FailedPreconditionError((*written)->Text());
   }
+  spdlog::warn("{}", (*written)->Text());
+  return absl::OkStatus();
 }
 
 TopicList::HasCommits HasCommitsBy(Brokers& brokers, const std::map<std::string, int32_t>& listed) {

@@ -31,13 +31,13 @@ absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const S
 // fit. PermissionDenied: the brokers refuse this user the description of a topic. Unavailable: ask again.
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, Brokers& brokers, absl::Time now);
 
-// WrittenBefore(), by what the group has committed of the topic that it judges. nullopt: it goes on, or the
-// brokers do not tell. `options` are of both stages.
-std::optional<Finding> FindWrittenBefore(const DaemonOptions& options,
-                                         const std::vector<CommittedOffset>& committed,
-                                         int32_t output_partitions, Brokers& brokers);
-// Adds it to the warnings of the topics of the judging stage.
-void WarnOfWritten(const DaemonOptions& options, Brokers& brokers, Topics& topics);
+// WrittenBefore(), of options of both stages. `routers` is of the routers' group; null if there are none.
+// nullopt: the group has begun, or starts at the end, or the output is empty, or the user accepts it.
+// Unavailable: ask again. `judging` reads committed records.
+absl::StatusOr<std::optional<Finding>> FindWrittenBefore(const DaemonOptions& options, Brokers& judging,
+                                                         Brokers* routers);
+// Before anything is created. FailedPrecondition: FindWrittenBefore() is an error. Logs a warning.
+absl::Status RefuseWritten(const DaemonOptions& options, Brokers& judging, Brokers* routers);
 
 // By what the group has committed of these topics, which are all that there are, with their partitions. Both
 // outlive it.
