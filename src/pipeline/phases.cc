@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/router.h"
 
@@ -163,13 +164,16 @@ bool Phases::IsLogOfCommit(Task& task, RecordRun run) {
 
 void Phases::StopOnOtherLog(Task& task) {
   const LogMark judged = *task.TakeToCompare();
+  const ProcessOptions& process = task.flow()->options.process;
   task.Fail(absl::StrCat(
       task.Name(), " offset ", judged.offset,
       ": this is not the record that lethe judged: the log was truncated (by an unclean leader election, for "
       "example) or recreated, and has grown since. Records before offset ",
-      task.committed(), " may be new and not judged. ", kCostOfReset,
-      "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: to ", task.committed(),
-      " to skip them; further back to judge them, and lethe writes all records from there to the output "
+      task.committed(), " may be new and not judged. ", kCostOfReset, "Stop every instance, then ",
+      ResetOffsets(process, process.group,
+                   {absl::StrCat(task.flow()->options.input, ":", task.id().partition)},
+                   absl::StrCat("--to-offset ", task.committed())),
+      " to skip them; a lower offset judges them, and lethe writes all records from there to the output "
       "again"));
   spdlog::error("{}", task.problem());
 }

@@ -214,6 +214,8 @@ absl::Status Run::StartInstance(int i) {
   const char* kept = schedule_.seed % 2 == 0 ? "true" : "crash";
   options.args.push_back(absl::StrCat("--static-membership=", schedule_.static_members ? kept : "false"));
   if (schedule_.topic_scope) options.args.push_back("--scope=topic");
+  // Of a start after the input has gone, with the group's offsets.
+  if (schedule_.deletes_input) options.args.push_back("--accept-nonempty-output=true");
   if (schedule_.counts_totals()) {
     options.args.push_back("--counter=name=totals,mode=total,key=json:/country,delta=json:/amount,output=" +
                            totals_);

@@ -388,14 +388,14 @@ TEST(LogRules, ClockReachAndSize) {
 TEST(LogRules, RecordsThatTheOutputTakesOnlyCompressedAreWarnedOf) {
   LogSample sample = Sample();
   sample.largest_bytes = 1'048'000;
-  EXPECT_EQ(Wrong({ApplySizeRule(Topic("out"), sample)}), "");
+  EXPECT_EQ(Wrong({ApplySizeRule({}, Topic("out"), sample)}), "");
   sample.largest_bytes = 1'400'000;
-  const Finding finding = ApplySizeRule(Topic("out"), sample);
+  const Finding finding = ApplySizeRule({}, Topic("out"), sample);
   EXPECT_EQ(Wrong({finding}), "warning record size;");
   EXPECT_TRUE(absl::StrContains(finding.remedy, "max.message.bytes=1400128")) << finding.remedy;
-  EXPECT_EQ(Wrong({ApplySizeRule(Topic("out", {{"max.message.bytes", "1400128"}}), sample)}), "");
+  EXPECT_EQ(Wrong({ApplySizeRule({}, Topic("out", {{"max.message.bytes", "1400128"}}), sample)}), "");
   EXPECT_EQ(Wrong({ApplySizeRule(
-                Topic("out", {{"max.message.bytes", "9999999"}, {"segment.bytes", "1000000"}}), sample)}),
+                {}, Topic("out", {{"max.message.bytes", "9999999"}, {"segment.bytes", "1000000"}}), sample)}),
             "warning record size;");
 }
 

@@ -156,6 +156,27 @@ TEST(Documents, TheRulesOfExactlyOnceNameFilesThatExist) {
   EXPECT_GT(files, 15);
 }
 
+// A command that is copied runs as it is. `commands_test` runs them.
+TEST(Documents, CommandsOfKafkaAreCompleteInPagesAndMessages) {
+  const fs::path root = LETHE_SOURCE_DIR;
+  std::vector<fs::path> files = Documents();
+  for (const char* folder : {"src", "connectors/kafka", "connectors/registry"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.path().extension() == ".cc") files.push_back(entry.path());
+    }
+  }
+  const std::regex command(R"(kafka-[a-z-]+\.sh (?!"|--bootstrap-server ))");
+  int found = 0;
+  for (const fs::path& file : files) {
+    const std::string text = ReadFile(file);
+    found += absl::StrContains(text, ".sh --bootstrap-server ") ? 1 : 0;
+    for (std::sregex_iterator at(text.begin(), text.end(), command), end; at != end; ++at) {
+      ADD_FAILURE() << file << ": " << text.substr(static_cast<size_t>(at->position()), 80);
+    }
+  }
+  EXPECT_GT(found, 3);
+}
+
 // As `wc -w` counts.
 int CountWords(const fs::path& document) {
   std::istringstream words(ReadFile(document));

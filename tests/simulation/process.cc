@@ -37,6 +37,8 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const
     options.scope = Scope::kTopic;
     if (schedule.ways > 1) options.merged = names.inputs;
   }
+  // Its operator deletes the group's offsets as the last resort, and means it.
+  options.accept_nonempty_output = true;
   options.process.group = "lethe";
   options.process.instance = absl::StrCat("i", instance);
   options.process.lanes = schedule.lanes;

@@ -202,7 +202,9 @@ absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) 
                        ", and records behind it cannot be read yet");
       if (now->end == bounds.end && waited > kReadPatience) {
         return absl::UnavailableError(
-            absl::StrCat(why, ": wait until it ends, or abort it (kafka-transactions.sh), and run it again"));
+            absl::StrCat(why, ": wait until it ends, or abort it (kafka-transactions.sh --bootstrap-server ",
+                         options_.brokers, " abort --topic ", options_.topic, " --partition ", partition,
+                         " --start-offset ", now->end, "), and run it again"));
       }
       if (waited > kSayAfter && !std::exchange(said, true)) {
         spdlog::warn("{}; waiting for its end, up to {}", why, absl::FormatDuration(kReadPatience));

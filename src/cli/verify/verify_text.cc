@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/plain_text.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -76,10 +77,8 @@ std::vector<std::string> NotesOf(const VerifiedTopic& topic) {
         FormatCount(report.written_twice),
         " records are more often in the output than in the input. lethe writes no record twice with "
         "exactly_once: another group or another program writes to ",
-        topic.options.output,
-        ", or the group's offsets were reset. Stop the other one: kafka-consumer-groups.sh "
-        "--bootstrap-server ",
-        topic.options.process.brokers, " --list names the groups."));
+        topic.options.output, ", or the group's offsets were reset. Stop the other one: ",
+        KafkaCommand("kafka-consumer-groups.sh", topic.options.process, "--list"), " names the groups."));
   } else if (report.count(VerifyKind::kRepeated) > 0) {
     notes.push_back(
         "Copies pass within the horizon if history was short (lethe_short_history), memory was full "

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/engines/memory_parts.h"
 #include "src/pipeline/assign/topic_id_watch.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/stage/missing_bytes.h"
 
@@ -36,11 +37,11 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
         absl::StrCat(name, " at offset ", committed.offset, ": ", metadata.status().message()));
   }
   if (metadata->restart.offset > committed.offset || metadata->last.offset >= committed.offset) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        name, ": group ", options.process.group, " has committed offset ", committed.offset,
-        ", and its commit metadata speaks of records beyond it (restart offset ", metadata->restart.offset,
-        "): a copy of a group from another cluster can be like that. ", kCostOfReset,
-        "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets --topic ", options.input));
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, ": group ", options.process.group, " has committed offset ", committed.offset,
+                     ", and its commit metadata speaks of records beyond it (restart offset ",
+                     metadata->restart.offset, "): a copy of a group from another cluster can be like that. ",
+                     ResetOrReadAgain(options.process, absl::StrCat(options.input, ":", partition))));
   }
   if (!metadata->output.empty() && metadata->output != options.output) {
     return absl::FailedPreconditionError(absl::StrCat(name, ": group ", options.process.group,
@@ -71,13 +72,15 @@ absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const 
   return absl::OkStatus();
 }
 
-std::string RecreatedUnread(const std::string& name, int64_t committed) {
-  return absl::StrCat(
-      name, ": the input was deleted and created again: its records before offset ", committed,
-      " may not have been judged. ", kCostOfReset,
-      "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets, and restart lethe: "
-      "--to-earliest reads the whole log, and writes records of the new topic again that are in the output "
-      "already; --to-current skips the unread records");
+std::string RecreatedUnread(const DaemonOptions& options, int32_t partition, int64_t committed) {
+  return absl::StrCat(options.input, "-", partition,
+                      ": the input was deleted and created again: its records before offset ", committed,
+                      " may not have been judged. ", kCostOfReset, "Stop every instance, then ",
+                      ResetOffsets(options.process, options.process.group,
+                                   {absl::StrCat(options.input, ":", partition)}, "--to-earliest"),
+                      ": it reads the whole log, and writes records of the new topic again that are in the "
+                      "output already; with "
+                      "--to-current in the place of --to-earliest it skips the unread records");
 }
 
 void FailPartition(Task& task, std::string problem) {
@@ -419,12 +422,10 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     task->SkipDeleted(log.start);
   }
   if (log.end < committed.offset) {
-    return fail(absl::StrCat(
-        name, ": the group has committed offset ", committed.offset, ", the log ends at ", log.end,
-        ": the topic was truncated or recreated. ", kCostOfReset,
-        "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: --to-latest reads only "
-        "records sent from now on; --to-earliest reads the whole log, and writes all of it to the output "
-        "again"));
+    return fail(
+        absl::StrCat(name, ": the group has committed offset ", committed.offset, ", the log ends at ",
+                     log.end, ": the topic was truncated or recreated. ",
+                     ResetOrReadAgain(options_.process, absl::StrCat(options_.input, ":", partition))));
   }
   auto metadata = ReadCommitMetadata(options_, flow_.id_fingerprint, partition, committed);
   if (absl::IsNotFound(metadata.status())) {
@@ -432,7 +433,8 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   }
   if (!metadata.ok()) return metadata.status();
   task->ExpectTotals(metadata->totals);
-  if (IsOfAnotherTopic(metadata->topic_id, topic_id_)) return fail(RecreatedUnread(name, committed.offset));
+  if (IsOfAnotherTopic(metadata->topic_id, topic_id_))
+    return fail(RecreatedUnread(options_, partition, committed.offset));
   const absl::Time stated = metadata->committed_time;
   if (metadata->DropTimesAfter(wall_now + options_.max_future)) {
     kept.reset();

@@ -51,7 +51,7 @@ absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const 
 
 // Why a partition stops whose input was deleted and created again by the same name. `committed`: the next
 // offset by the group.
-std::string RecreatedUnread(const std::string& name, int64_t committed);
+std::string RecreatedUnread(const DaemonOptions& options, int32_t partition, int64_t committed);
 
 // Fails the partition, which is then not read any more, and logs why.
 void FailPartition(Task& task, std::string problem);

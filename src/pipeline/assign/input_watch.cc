@@ -158,7 +158,7 @@ void InputWatch::LookForOtherTopics(const std::vector<Seen>& seen) {
 void InputWatch::StopOnOtherTopic(const Seen& seen, const std::string& id) {
   for (Task* task : seen.tasks) {
     if (task->phase() == Phase::kFailed || !IsOfAnotherTopic(task->topic_id(), id)) continue;
-    std::string why = RecreatedUnread(task->Name(), task->next());
+    std::string why = RecreatedUnread(task->flow()->options, task->id().partition, task->next());
     if (task->in_transaction()) {
       task->StopBeforeNext(std::move(why));  // what was judged was read, of either topic
       continue;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/text/format.h"
 
@@ -151,10 +152,8 @@ std::string LostTotals(const DaemonOptions& options, const CounterOptions& count
   // A repartition topic has only the records of a horizon.
   if (!options.half.routed_from.empty()) return text;
   absl::StrAppend(&text, "; to count the whole log again, and write its records again, stop every instance, ",
-                  options.counters.size() > 1 ? "delete the topics of other totals, " : "",
-                  "and run kafka-consumer-groups.sh --bootstrap-server ", options.process.brokers,
-                  " --group ", options.process.group, " --topic ", options.input,
-                  " --reset-offsets --to-earliest --execute");
+                  options.counters.size() > 1 ? "delete the topics of other totals, " : "", "and run ",
+                  ResetOffsets(options.process, options.process.group, {options.input}, "--to-earliest"));
   return text;
 }
 

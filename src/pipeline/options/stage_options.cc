@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "src/engines/memory_parts.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/text/fixed_hash.h"
 #include "src/text/format.h"
 
@@ -15,13 +16,13 @@ namespace {
 
 // How a topic that is routed begins again. Its records that are routed already would be judged beside those
 // that are routed again.
-std::string OrRouteAgain(absl::string_view repartition, absl::string_view routing_group,
-                         const std::vector<std::string>& inputs) {
+std::string OrRouteAgain(const ProcessOptions& process, const std::string& repartition,
+                         const std::string& routing_group, const std::vector<std::string>& inputs) {
   return absl::StrCat(
       "or stop every instance and have all routed and judged again, from start on, with copies of what is in "
-      "the output: kafka-topics.sh --delete --topic ",
-      repartition, ", then kafka-consumer-groups.sh --delete-offsets --group ", routing_group, " --topic ",
-      absl::StrJoin(inputs, " --topic "));
+      "the output: ",
+      KafkaCommand("kafka-topics.sh", process, absl::StrCat("--delete --topic ", repartition)), ", then ",
+      DeleteOffsets(process, routing_group, inputs));
 }
 
 }  // namespace
@@ -79,11 +80,12 @@ std::string LostRepartitionTopic(const DaemonOptions& half) {
   return absl::StrCat(
       "repartition topic ", routing ? half.output : half.input,
       " was deleted: its records that were not judged are lost unless they are routed again. Stop every "
-      "instance, then kafka-consumer-groups.sh --bootstrap-server ",
-      half.process.brokers, " --group ", routing ? half.process.group : RoutingGroup(half), " --topic ",
-      routing ? half.input : absl::StrJoin(half.half.routed_from, " --topic "),
-      " --reset-offsets --execute --to-datetime with a time before the first record that was not judged, and "
-      "start lethe: it makes the topic. Records read again are written to ",
+      "instance, then ",
+      ResetOffsets(half.process, routing ? half.process.group : RoutingGroup(half),
+                   routing ? std::vector<std::string>{half.input} : half.half.routed_from,
+                   "--to-datetime TIME"),
+      " with a TIME before the first record that was not judged (2026-01-31T12:00:00.000, UTC), and start "
+      "lethe: it makes the topic. Records read again are written to ",
       routing ? routing->to.front() : half.output, " again");
 }
 
@@ -94,22 +96,23 @@ uint64_t TotalsFingerprint(const CounterOptions& counter) {
 std::string OtherId(const DaemonOptions& options) {
   const std::string id = options.record.id.ToString();
   if (options.half.routing) {
-    return absl::StrCat("group ", options.process.group, " has so far routed by another id than ", id,
-                        ", or ", options.output,
-                        " has another number of partitions than before: copies would go to different "
-                        "partitions. Use another group, ",
-                        OrRouteAgain(options.output, options.process.group, {options.input}));
+    return absl::StrCat(
+        "group ", options.process.group, " has so far routed by another id than ", id, ", or ",
+        options.output,
+        " has another number of partitions than before: copies would go to different "
+        "partitions. Use another group, ",
+        OrRouteAgain(options.process, options.output, options.process.group, {options.input}));
   }
   const std::string judged =
       absl::StrCat("group ", options.process.group, " has so far judged by another id than ", id,
                    ": earlier ids would not be recognized");
   if (!options.half.routed_from.empty()) {
-    return absl::StrCat(judged, ". Use another group, ",
-                        OrRouteAgain(options.input, RoutingGroup(options), options.half.routed_from));
+    return absl::StrCat(
+        judged, ". Use another group, ",
+        OrRouteAgain(options.process, options.input, RoutingGroup(options), options.half.routed_from));
   }
-  return absl::StrCat(
-      judged, ". ", kCostOfReset, "Use another group and a new output, for example ", StartOver(options),
-      ", or reset the group's offsets with kafka-consumer-groups.sh --reset-offsets --topic ", options.input);
+  return absl::StrCat(judged, ". Use another group and a new output, for example ", StartOver(options),
+                      ". Or go on with this one: ", ResetOrReadAgain(options.process, options.input));
 }
 
 std::vector<std::string> TopicsOfOtherScope(const DaemonOptions& options) {

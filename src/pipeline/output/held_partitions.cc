@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/text/format.h"
 
@@ -59,9 +60,9 @@ std::string HeldPartitions::WhyItLacks(const Task& task, const absl::StatusOr<Sm
   });
   return absl::StrCat(is_of_totals ? "totals" : "records",
                       " keep the partition number of the input, and topic ", count->topic, " has only ",
-                      Several(count->partitions, "partition"),
-                      "; it resumes when you add partitions there: kafka-topics.sh --bootstrap-server ",
-                      brokers_, " --alter --topic ", count->topic, " --partitions ", needed);
+                      Several(count->partitions, "partition"), "; it resumes when you add partitions there: ",
+                      KafkaCommand("kafka-topics.sh", options.process,
+                                   absl::StrCat("--alter --topic ", count->topic, " --partitions ", needed)));
 }
 
 absl::StatusOr<SmallestTopic> HeldPartitions::CountPartitions(int32_t flow) {

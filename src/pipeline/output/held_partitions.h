@@ -24,8 +24,7 @@ class HeldPartitions {
         source_(place.source),
         sink_(place.sink),
         clock_(place.state.clock),
-        schemas_(place.options().record.schemas),
-        brokers_(place.options().process.brokers) {}
+        schemas_(place.options().record.schemas) {}
 
   // Whether the output has the partition; if not, holds the task.
   bool HasOutput(Task& task);
@@ -59,7 +58,6 @@ class HeldPartitions {
   Sink& sink_;
   const Clock& clock_;
   SchemaSource* const schemas_;  // may be null
-  const std::string brokers_;
   std::set<TopicPartition> keeping_;  // whose records the source keeps while they wait for a schema
   int64_t answers_ = 0;               // of the schemas, at the last look
   absl::Time schema_soon_ = absl::InfinitePast();

@@ -471,7 +471,7 @@ class Checker {
     seen_.rate = sample->rate();
     absl::c_move(ApplyLogRules(options_, seen_.topics.input, *sample, now), std::back_inserter(findings_));
     if (sample->records > 0 && !seen_.topics.output.config.empty()) {
-      findings_.push_back(ApplySizeRule(seen_.topics.output, *sample));
+      findings_.push_back(ApplySizeRule(options_.process, seen_.topics.output, *sample));
     }
   }
 

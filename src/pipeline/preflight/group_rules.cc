@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/probe_rules.h"
 #include "src/pipeline/restore/commit_metadata.h"
@@ -30,11 +31,8 @@ Finding BeyondTheEnd(const DaemonOptions& options, const std::string& where, int
   return {Severity::kError, "group", where,
           absl::StrCat("ends at ", end, ", and group ", options.process.group, " has committed offset ",
                        committed, ": the partition does not start"),
-          absl::StrCat(
-              "the topic was truncated or recreated. ", kCostOfReset,
-              "Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: --to-latest reads "
-              "only records sent from now on; --to-earliest reads the whole log, and writes all of it to "
-              "the output again")};
+          absl::StrCat("the topic was truncated or recreated. ",
+                       ResetOrReadAgain(options.process, options.input))};
 }
 
 Finding WithoutFilter(const DaemonOptions& options, size_t partition, int64_t committed, int count) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/preflight/memory_rules.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "src/pipeline/restore/restore_plan.h"
@@ -346,7 +347,7 @@ std::vector<Finding> ApplyRestartRules(const DaemonOptions& options,
   return findings;
 }
 
-Finding ApplySizeRule(const TopicFacts& output, const LogSample& sample) {
+Finding ApplySizeRule(const ProcessOptions& process, const TopicFacts& output, const LogSample& sample) {
   const int64_t limit = output.max_batch_bytes();
   const std::string where = absl::StrCat("output topic ", output.name);
   const std::string what = absl::StrCat("takes up to ", limit, " bytes at once; the largest of the newest ",
@@ -354,8 +355,8 @@ Finding ApplySizeRule(const TopicFacts& output, const LogSample& sample) {
   if (sample.largest_bytes + kBatchHead <= limit) return {Severity::kOk, "record size", where, what, ""};
   return {Severity::kWarning, "record size", where,
           absl::StrCat(what, ": it is delivered only if compression makes it fit"),
-          absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", output.name,
-                       " --add-config max.message.bytes=", sample.largest_bytes + kBatchHead)};
+          AlterTopic(process, output.name,
+                     absl::StrCat("max.message.bytes=", sample.largest_bytes + kBatchHead))};
 }
 
 }  // namespace lethe

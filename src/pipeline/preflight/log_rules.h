@@ -24,7 +24,7 @@ std::vector<Finding> ApplyRestartRules(const DaemonOptions& options,
                                        LogSample& sample);
 
 // Whether the output accepts the largest record of the sample, which the input may have compressed.
-Finding ApplySizeRule(const TopicFacts& output, const LogSample& sample);
+Finding ApplySizeRule(const ProcessOptions& process, const TopicFacts& output, const LogSample& sample);
 
 }  // namespace lethe
 

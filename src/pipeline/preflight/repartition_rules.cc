@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "src/text/format.h"
@@ -32,10 +33,9 @@ bool HasRouted(const std::vector<CommittedOffset>& committed) {
 
 std::string RouteAgain(const DaemonOptions& options) {
   return absl::StrCat(
-      "have them routed again: kafka-consumer-groups.sh --bootstrap-server ", options.process.brokers,
-      " --group ", RoutingGroup(options), " --topic ", options.input,
-      " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first unjudged "
-      "record. Records read again that are in ",
+      "have them routed again: stop every instance, then ",
+      ResetOffsets(options.process, RoutingGroup(options), {options.input}, "--to-earliest"),
+      ", or --to-datetime with a time before the first unjudged record. Records read again that are in ",
       options.output, " already are written there again",
       options.counters.empty() ? "" : ", and counted again",
       "; copies of records before that time pass (a new --group does the same, from --start)");

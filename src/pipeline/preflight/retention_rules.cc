@@ -10,6 +10,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -97,9 +98,7 @@ std::vector<Finding> FindExpiring(const DaemonOptions& options, const TopicFacts
              oldest->place.partition, " offset ", oldest->place.offset, ", of ",
              absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", oldest->time, absl::UTCTimeZone()),
              "): records keep their times, so Kafka deletes it there soon after lethe has written it"),
-         absl::StrCat("kafka-configs.sh --bootstrap-server ", options.process.brokers,
-                      " --alter --entity-type topics --entity-name ", topic->name,
-                      " --add-config retention.ms=", wanted_ms)});
+         AlterTopic(options.process, topic->name, absl::StrCat("retention.ms=", wanted_ms))});
   }
   return findings;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/memory_rules.h"
 #include "src/text/format.h"
@@ -24,8 +25,12 @@ constexpr int64_t kLargeBatch = int64_t{2} << 30;
 // Findings of one topic, by its role.
 class Rules {
  public:
-  Rules(const char* role, const TopicFacts& topic, std::vector<Finding>& findings)
-      : topic_(topic), where_(absl::StrCat(role, " topic ", topic.name)), findings_(findings) {}
+  Rules(const ProcessOptions& process, const char* role, const TopicFacts& topic,
+        std::vector<Finding>& findings)
+      : process_(process),
+        topic_(topic),
+        where_(absl::StrCat(role, " topic ", topic.name)),
+        findings_(findings) {}
 
   // False if nothing is known but the partitions.
   bool IsDescribed() {
@@ -121,7 +126,8 @@ class Rules {
     }
     Check(topic_.partitions == needed, kPartitionsCheck, Partitions(needed), Severity::kError,
           "records keep their partition, so it needs as many",
-          absl::StrCat("kafka-topics.sh --alter --topic ", topic_.name, " --partitions ", needed));
+          KafkaCommand("kafka-topics.sh", process_,
+                       absl::StrCat("--alter --topic ", topic_.name, " --partitions ", needed)));
   }
 
   void KeepsTimes() {
@@ -180,7 +186,7 @@ class Rules {
     Check(topic_.replicas >= input.replicas, "replicas",
           absl::StrCat("has ", Several(topic_.replicas, "replica"), ", the input has ", input.replicas),
           Severity::kWarning, "its records survive fewer broker failures than those of the input",
-          "add replicas with kafka-reassign-partitions.sh");
+          "add replicas as Kafka's documentation says (Increasing replication factor)");
   }
 
   // Raised above the replicas, it would end all writes.
@@ -223,11 +229,9 @@ class Rules {
                         input_partitions);
   }
 
-  std::string Alter(absl::string_view config) const {
-    return absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", topic_.name,
-                        " --add-config ", config);
-  }
+  std::string Alter(absl::string_view config) const { return AlterTopic(process_, topic_.name, config); }
 
+  const ProcessOptions& process_;
   const TopicFacts& topic_;
   const std::string where_;
   std::vector<Finding>& findings_;
@@ -239,7 +243,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   std::vector<Finding> findings;
   const TopicFacts& input = topics.input;
   const TopicFacts& origin = topics.with_places();
-  Rules input_rules("input", input, findings);
+  Rules input_rules(options.process, "input", input, findings);
   input_rules.Add(Severity::kOk, kPartitionsCheck,
                   absl::StrCat("has ", Several(input.partitions, "partition")), "");
   if (!options.half.routing) input_rules.HasMemory(options);
@@ -251,7 +255,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     input_rules.BoundsTimes(options.max_future);
     input_rules.BoundsBatches();
   }
-  Rules output_rules("output", topics.output, findings);
+  Rules output_rules(options.process, "output", topics.output, findings);
   // Merged inputs may have different numbers of partitions; routed records may go to any.
   const auto has_places = [&](const TopicFacts& topic) {
     return !options.merged.empty() && topic.partitions >= origin.partitions;
@@ -265,7 +269,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     if (!origin.config.empty()) output_rules.IsAcknowledgedAs(origin);
   }
   if (topics.repartition) {
-    Rules repartition_rules("repartition", *topics.repartition, findings);
+    Rules repartition_rules(options.process, "repartition", *topics.repartition, findings);
     if (!has_places(*topics.repartition)) repartition_rules.RoutesTo(input.partitions);
     repartition_rules.IsReplicatedAs(input);
     if (repartition_rules.IsDescribed()) {
@@ -280,12 +284,12 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     }
   }
   if (topics.snapshots) {
-    Rules snapshot_rules("snapshot", *topics.snapshots, findings);
+    Rules snapshot_rules(options.process, "snapshot", *topics.snapshots, findings);
     if (snapshot_rules.IsDescribed()) snapshot_rules.KeepsSnapshots();
   }
   for (size_t i = 0; i < topics.counters.size(); ++i) {
     const TopicFacts& counter = topics.counters[i];
-    Rules counter_rules("counter", counter, findings);
+    Rules counter_rules(options.process, "counter", counter, findings);
     const bool keeps_totals = options.counters[i].mode == CounterMode::kTotal;
     if (counter.partitions == 0) {
       counter_rules.Add(Severity::kOk, "create", "is not there yet; lethe makes it", "");
@@ -303,7 +307,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     }
   }
   if (topics.divert) {
-    Rules divert_rules("divert", *topics.divert, findings);
+    Rules divert_rules(options.process, "divert", *topics.divert, findings);
     if (!has_places(*topics.divert)) divert_rules.HasPartitionsFor(origin.partitions);
     divert_rules.IsReplicatedAs(origin);
     if (divert_rules.IsDescribed()) {

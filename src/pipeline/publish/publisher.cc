@@ -150,7 +150,7 @@ void Publisher::LookAtThrottling(LaneReport& report) {
   const auto look = [&](ThrottleWatch& watch, const char* client, absl::Duration throttled) {
     watch.Look(throttled, now);
     if (const auto share = watch.Take(now)) {
-      spdlog::warn("lane {}: {}", state_.lane, ThrottleRemark(client, *share));
+      spdlog::warn("lane {}: {}", state_.lane, ThrottleRemark(options_.process.brokers, client, *share));
     }
     return watch.share();
   };
@@ -316,7 +316,7 @@ void Publisher::SayOpenTransactions() {
   for (const auto& [id, reported] : reported_) {
     if (reported.report->open_transaction_since != absl::InfiniteFuture()) open.push_back(*reported.report);
   }
-  const std::optional<std::string> held = OpenTransactionRemark(open);
+  const std::optional<std::string> held = OpenTransactionRemark(options_.process.brokers, open);
   if (held && !said_open_transaction_) spdlog::warn("lane {}: {}", state_.lane, *held);
   if (!held && said_open_transaction_) {
     spdlog::info("lane {}: no open transaction blocks the input any longer", state_.lane);

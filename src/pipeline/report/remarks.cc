@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "src/pipeline/options/kafka_commands.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -85,11 +86,11 @@ std::string TimesRemark(const std::string& topic, const TimeUnitCheck& times) {
                       "Have the producers give Kafka its milliseconds");
 }
 
-std::string ThrottleRemark(absl::string_view client, double share) {
+std::string ThrottleRemark(const std::string& brokers, absl::string_view client, double share) {
   return absl::StrFormat(
-      "a quota of the brokers holds the %s back %.0f %% of the time; raise the quota of its user or "
-      "client.id (kafka-configs.sh --describe --entity-type users, or clients)",
-      client, 100 * share);
+      "a quota of the brokers holds the %s back %.0f %% of the time; raise the quota of its user, or of its "
+      "client.id (clients in the place of users): %s",
+      client, 100 * share, KafkaCommand("kafka-configs.sh", brokers, "--describe --entity-type users"));
 }
 
 namespace {
@@ -110,20 +111,21 @@ void AddFirst(const std::vector<PartitionReport>& partitions,
   remarks->push_back(more == 0 ? *first : absl::StrCat(*first, " (and ", more, " more partitions)"));
 }
 
-void AddThrottled(const std::vector<LaneReport>& lanes, absl::string_view name,
+void AddThrottled(const std::string& brokers, const std::vector<LaneReport>& lanes, absl::string_view name,
                   std::vector<std::string>* remarks) {
   for (const LaneReport& lane : lanes) {
     for (const auto& [client, share] :
          {std::pair("consumer", lane.consumer_throttled), {"producer", lane.producer_throttled}}) {
       if (share == 0) continue;
-      remarks->push_back(absl::StrCat(name, " ", lane.lane, ": ", ThrottleRemark(client, share)));
+      remarks->push_back(absl::StrCat(name, " ", lane.lane, ": ", ThrottleRemark(brokers, client, share)));
     }
   }
 }
 
 }  // namespace
 
-std::optional<std::string> OpenTransactionRemark(const std::vector<PartitionReport>& partitions) {
+std::optional<std::string> OpenTransactionRemark(const std::string& brokers,
+                                                 const std::vector<PartitionReport>& partitions) {
   const PartitionReport* first = nullptr;
   int more = 0;
   for (const PartitionReport& partition : partitions) {
@@ -137,14 +139,16 @@ std::optional<std::string> OpenTransactionRemark(const std::vector<PartitionRepo
       first->Name(), " waits at offset ", first->log.position, " since ",
       UtcText(first->open_transaction_since), others,
       ": a transaction that a producer opened there hides the records behind it; it ends with its "
-      "transaction.timeout.ms, or abort it: kafka-transactions.sh --bootstrap-server BROKERS abort --topic ",
-      first->topic, " --partition ", first->partition, " --start-offset ", first->log.position);
+      "transaction.timeout.ms, or abort it: ",
+      KafkaCommand("kafka-transactions.sh", brokers,
+                   absl::StrCat("abort --topic ", first->topic, " --partition ", first->partition,
+                                " --start-offset ", first->log.position)));
 }
 
 std::vector<std::string> Remarks(const DaemonReport& report) {
   std::vector<std::string> remarks;
-  AddThrottled(report.routing_lanes, "routing lane", &remarks);
-  AddThrottled(report.lanes, "lane", &remarks);
+  AddThrottled(report.brokers, report.routing_lanes, "routing lane", &remarks);
+  AddThrottled(report.brokers, report.lanes, "lane", &remarks);
   for (const LaneReport& lane : report.lanes) {
     if (lane.without_id) {
       remarks.push_back(absl::StrCat("lane ", lane.lane, ": ", lane.without_id->topic, ": ",
@@ -158,7 +162,7 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
       remarks.push_back(absl::StrCat("lane ", lane.lane, ": ",
                                      TimesRemark(lane.wrong_times->topic, lane.wrong_times->times)));
     }
-    if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);
+    if (auto held = OpenTransactionRemark(report.brokers, lane.partitions)) remarks.push_back(*held);
     AddFirst(lane.partitions, MemoryRemark, &remarks);
     AddFirst(lane.partitions, LostIdsRemark, &remarks);
     AddFirst(lane.partitions, SharedIdRemark, &remarks);
@@ -167,7 +171,7 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
     AddFirst(lane.partitions, MovedKeysRemark, &remarks);
   }
   for (const LaneReport& lane : report.routing_lanes) {
-    if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);
+    if (auto held = OpenTransactionRemark(report.brokers, lane.partitions)) remarks.push_back(*held);
     if (lane.passed_over.empty()) continue;
     const size_t more = lane.passed_over.size() - 1;
     remarks.push_back(absl::StrCat(

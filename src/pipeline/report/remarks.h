@@ -32,10 +32,11 @@ std::optional<std::string> MovedKeysRemark(const PartitionReport& partition);
 std::string TimesRemark(const std::string& topic, const TimeUnitCheck& times);
 
 // That quotas hold a client, "consumer" or "producer", back for this share of the time.
-std::string ThrottleRemark(absl::string_view client, double share);
+std::string ThrottleRemark(const std::string& brokers, absl::string_view client, double share);
 
 // Names the first of the partitions that a producer's open transaction holds, and their number.
-std::optional<std::string> OpenTransactionRemark(const std::vector<PartitionReport>& partitions);
+std::optional<std::string> OpenTransactionRemark(const std::string& brokers,
+                                                 const std::vector<PartitionReport>& partitions);
 
 // One of each kind and lane.
 std::vector<std::string> Remarks(const DaemonReport& report);
