@@ -126,6 +126,19 @@ TEST_F(AssignmentTest, ACommitIsReplayedFromItsRestartPoint) {
   EXPECT_FALSE(Assigner::NeedsFirstCommit(**owned, {1000, Story(5, 400, At(2), At(3)).ToString()}));
 }
 
+// Records below the restart point that is reported may be deleted.
+TEST_F(AssignmentTest, AKeptFilterReportsTheRestartPointOfTheCommit) {
+  auto kept = *Prepare(1000, Story(0, 600, At(2), At(3)).ToString(), {0, 2000});
+  EXPECT_EQ(kept->restart(), 600);
+  TaskPeer::SetEnd(*kept, 1000);
+  TaskPeer::SetMark(*kept, {999, 17});
+  kept_.Put(std::move(kept), SteadyNow());
+  // Another instance has committed since, and knew earlier points alone.
+  const auto owned = *Prepare(1100, Story(0, 400, At(1), At(3)).ToString(), {0, 2000});
+  ASSERT_EQ(owned->filter_end(), 1000) << "it is the kept one";
+  EXPECT_EQ(owned->restart(), 400);
+}
+
 TEST_F(AssignmentTest, ACommitOfAnotherTopicOfThisNameStopsThePartition) {
   const auto prepare = [this](const std::string& judged, const std::string& present) {
     Assigner assigner(flow_, kept_, [](TopicPartition) { return true; });

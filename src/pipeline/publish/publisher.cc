@@ -201,7 +201,7 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
     absl::Time& since = partition.duplicates_jumped->since;
     since = state_.clock.Wall() - (state_.clock.Steady() - since);
   }
-  if (task.points()) partition.restore.restart = task.points()->oldest().offset;
+  partition.restore.restart = task.restart();
   partition.filter = task.status();
   return partition;
 }

@@ -159,6 +159,7 @@ std::vector<TotalKeys> Task::KeysOfTotals() const {
 }
 
 void Task::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {
+  restart_in_group_ = metadata.restart.offset;
   passed_over_ = {metadata.undeliverable.begin(), metadata.undeliverable.end()};
   to_compare_.reset();
   if (metadata.last.offset >= std::max(filter_end_, log_start)) {
@@ -194,6 +195,7 @@ void Task::Committed() {
   for (CounterSums& each : sums_) each.Commit();
   uncopied_.erase(uncopied_.begin(), uncopied_.lower_bound(committed_));
   points_->Drop(points_->For(filter_->stream_time()));
+  restart_in_group_ = points_->oldest().offset;
   const auto still_to_come = undeliverable_.lower_bound(committed_);
   for (auto each = undeliverable_.begin(); each != still_to_come; ++each) passed_over_.insert(each->first);
   undeliverable_.erase(undeliverable_.begin(), still_to_come);

@@ -187,7 +187,9 @@ class Task {
 
   // The filter, and a transaction.
   Partition* filter() const { return filter_.get(); }  // null: none
-  const std::optional<RestartPoints>& points() const { return points_; }
+  // R, as committed; 0: not known. A filter that was kept may know a later point than the commit of another
+  // owner since: what that needs must not be deleted.
+  int64_t restart() const { return points_ ? std::min(points_->oldest().offset, restart_in_group_) : 0; }
   bool in_transaction() const { return transaction_.has_value(); }
   Transaction& transaction() { return *transaction_; }
   void Begin(Transaction transaction) { transaction_.emplace(std::move(transaction)); }
@@ -319,6 +321,7 @@ class Task {
   RestoreProgress restore_;
   absl::Time time_at_committed_ = absl::InfiniteFuture();
   absl::Time judged_by_ = absl::InfiniteFuture();
+  int64_t restart_in_group_ = INT64_MAX;  // R of the last commit that is known
   absl::Time covered_since_ = absl::InfinitePast();
   // So many records with a time, and the filter's clock shows the time of records that it has all seen.
   int64_t clock_counts_from_ = 0;
