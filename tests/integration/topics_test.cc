@@ -382,8 +382,7 @@ TEST_F(MergedTopicsTest, AChangedIdOfARoutedTopicHoldsItAlone) {
   HttpAnswer ready;
   EXPECT_TRUE(daemon->Await([&] {
     ready = daemon->Get("/readyz");
-    return ready.status == 200 &&
-           absl::StrContains(ready.body, " --delete --topic " + clicks + ", then") &&
+    return ready.status == 200 && absl::StrContains(ready.body, " --delete --topic " + clicks + ", then") &&
            absl::StrContains(ready.body, "--group " + name_ + "-repartition --topic " + Topic("clicks.web"));
   })) << ready.body;
   EXPECT_TRUE(daemon->Stop());

@@ -57,7 +57,7 @@ class HeldPartitions {
   Source& source_;
   Sink& sink_;
   const Clock& clock_;
-  SchemaSource* const schemas_;  // may be null
+  SchemaSource* const schemas_;       // may be null
   std::set<TopicPartition> keeping_;  // whose records the source keeps while they wait for a schema
   int64_t answers_ = 0;               // of the schemas, at the last look
   absl::Time schema_soon_ = absl::InfinitePast();
