@@ -231,7 +231,11 @@ TEST(BadInputTest, RecordsThatAreTooLargeForTheOutputAtLeastOnce) {
 // what was open is given up, which the last line says, and the next start judges it again.
 TEST(BadInputTest, ARefusalAtTheEndIsNotSaidToBeCommitted) {
   Flow flow(Options(1, {}, {{"message.timestamp.before.max.ms", "3600000"}}));
-  const auto daemon = flow.Start({"--commit-interval=10s", "--kafka=linger.ms=20000"});
+  // A drained stream with counters stays open for the interval.
+  const std::string counts = UniqueName("counts");
+  ASSERT_TRUE(SharedClient().CreateTopic(counts, 1).ok());
+  const auto daemon = flow.Start({"--commit-interval=10s", "--kafka=linger.ms=20000",
+                                  "--counter=name=ids,key=json:/id,output=" + counts});
   ASSERT_TRUE(daemon->AwaitReady());
   const int64_t now = absl::ToUnixMillis(absl::Now());
   flow.Send({{WithId("a", 0, now), WithId("old", 0, now - 7'200'000), WithId("b", 0, now)}});

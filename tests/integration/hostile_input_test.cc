@@ -141,7 +141,8 @@ TEST(UnreadableTest, Rule23ABatchThatCannotBeReadHoldsItsPartitionAloneOrIsPasse
   {
     const auto daemon = flow.Start(drop);
     ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 22; })) << daemon->Log();
-    EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"unreadable\""}), 2);
+    EXPECT_TRUE(daemon->Await(
+        [&] { return daemon->Metric("lethe_records_total", {"verdict=\"unreadable\""}) == 2; }));
     EXPECT_EQ(daemon->Metric("lethe_record_actions_total", {"action=\"dropped\""}), 2);
     EXPECT_EQ(daemon->Get("/readyz").status, 200);
     EXPECT_TRUE(daemon->Stop());

@@ -388,7 +388,7 @@ TEST(PoliciesTest, TheDivertTopicIsCheckedAtTheStart) {
     EXPECT_TRUE(absl::StrContains(finished.err, message)) << finished.err;
   }
   // What nothing is written to need not be there.
-  EXPECT_EQ(flow.RunToEnd({"--divert=nowhere"}).exit_code, 0);
+  EXPECT_EQ(flow.RunToEnd({"--divert=nowhere", "--on-undeliverable=drop"}).exit_code, 0);
 }
 
 }  // namespace

@@ -17,9 +17,6 @@
 namespace lethe {
 namespace {
 
-using test::At;
-using test::FakeEntry;
-
 constexpr absl::Duration kInterval = absl::Milliseconds(100);
 // A batch of 512 records takes so long: a transaction of the interval holds some 5,000.
 constexpr absl::Duration kBatchTakes = absl::Milliseconds(10);

@@ -165,10 +165,17 @@ absl::Status Daemon::FindTopics() {
     if (absl::Status connected = routing_->Connect(); !connected.ok()) return connected;
   }
   // Before anything is created.
+  absl::Time give_up = absl::InfiniteFuture();
   const absl::Status begins = Await(options_, [&](Brokers& brokers) -> absl::Status {
+    if (const auto input = brokers.CountPartitions(options_.input); absl::IsUnavailable(input.status())) {
+      return input.status();
+    }
     const auto ask = [&](const std::string& topic, int32_t) { return brokers.AskCommitted(topic); };
-    if (absl::Status scope = CheckScope(judging_.options(), 0, ask); !scope.ok()) return scope;
-    return RefuseWritten(options_, brokers, routing_ ? routing_->brokers() : nullptr);
+    if (absl::Status scope = CheckScope(judging_.options(), 0, ask); !scope.ok()) {
+      return MayGoOn(scope, clock_, give_up) ? absl::OkStatus() : scope;
+    }
+    const absl::Status refused = RefuseWritten(options_, brokers, routing_ ? routing_->brokers() : nullptr);
+    return MayGoOn(refused, clock_, give_up) ? absl::OkStatus() : refused;
   });
   if (!begins.ok()) return begins;
   if (routing_) {

@@ -93,7 +93,8 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, Brokers& brokers
   }
   if (!is_judged) {
     Brokers* const routers = options.scope == Scope::kTopic ? routers_.get() : nullptr;
-    if (absl::Status refused = RefuseWritten(options, brokers, routers); !refused.ok()) return refused;
+    const absl::Status refused = RefuseWritten(options, brokers, routers);
+    if (!refused.ok() && !MayGoOn(refused, clock_, give_up_)) return refused;
   }
   if (options.scope == Scope::kTopic) {
     if (absl::Status routers = InspectRouters(options, found, missing); !routers.ok()) return routers;

@@ -71,7 +71,8 @@ class FlowFinder {
   std::set<std::string> routed_;                   // inputs
   std::optional<std::set<std::string>> at_start_;  // topics of the cluster at the first look
   bool expects_more_ = false;
-  std::set<std::string> warned_of_loss_;  // outputs that were looked at for it
+  absl::Time give_up_ = absl::InfiniteFuture();  // asking what a group has committed that does not tell
+  std::set<std::string> warned_of_loss_;         // outputs that were looked at for it
 
   mutable std::mutex mutex_;
   std::map<std::string, std::string> problems_;  // guarded by mutex_

@@ -28,6 +28,8 @@ namespace {
 constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr absl::Duration kEndsTimeout = absl::Milliseconds(1500);
 constexpr absl::Duration kFindPatience = absl::Seconds(10);
+// A coordinator that has just started answers sooner.
+constexpr absl::Duration kGroupPatience = absl::Seconds(10);
 
 // In one request: hundreds of topics are inspected in a row.
 absl::StatusOr<std::map<int32_t, int64_t>> AskAllEnds(Brokers& brokers, const std::string& topic,
@@ -185,6 +187,12 @@ absl::Status RefuseWritten(const DaemonOptions& options, Brokers& judging, Broke
   }
   spdlog::warn("{}", (*written)->Text());
   return absl::OkStatus();
+}
+
+bool MayGoOn(const absl::Status& asked, const Clock& clock, absl::Time& give_up) {
+  if (!absl::IsUnavailable(asked)) return false;
+  give_up = std::min(give_up, clock.Steady() + kGroupPatience);
+  return clock.Steady() >= give_up;
 }
 
 TopicList::HasCommits HasCommitsBy(Brokers& brokers, const std::map<std::string, int32_t>& listed) {
