@@ -460,6 +460,7 @@ void CompactControl::Transfer(Self& self, int64_t& memory_bytes, Fields& fields)
   fields.Count(self.inserts_);
   fields.Int(self.merged_at_, 0, self.inserts_);
   fields.Int(self.overflow_at_, 0, self.inserts_);
+  fields.Count(self.drain_at_);
   fields.Int(self.pressure_, 0, 2 * kPressureToGrow);
   fields.Count(self.peak_ids_);
   fields.Count(self.no_shrink_before_);

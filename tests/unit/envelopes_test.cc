@@ -2,13 +2,14 @@
 // id.
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "simdjson.h"
 #include "src/record/event_list.h"
 #include "src/survey/survey.h"
 
@@ -33,10 +34,9 @@ class SampleHeaders : public RecordHeaders {
   const std::map<std::string, std::string>& headers_;
 };
 
-std::optional<std::string> TextOf(simdjson::dom::element element) {
-  std::string_view text;
-  if (element.get_string().get(text)) return std::nullopt;
-  return std::string(text);
+std::optional<std::string> TextOf(const nlohmann::json& element) {
+  if (!element.is_string()) return std::nullopt;
+  return element.get<std::string>();
 }
 
 // One JSON object a line. Their encoders: cloudevents 2.2.0 of Python, to_binary and to_structured of its
@@ -47,14 +47,13 @@ std::optional<std::string> TextOf(simdjson::dom::element element) {
 std::vector<Sample> Read(const std::string& name) {
   std::ifstream file(absl::StrCat(LETHE_SOURCE_DIR, "/tests/unit/envelopes/", name, ".ndjson"));
   std::vector<Sample> samples;
-  simdjson::dom::parser parser;
   for (std::string line; std::getline(file, line);) {
-    const simdjson::dom::element record = parser.parse(line);
+    const nlohmann::json record = nlohmann::json::parse(line);
     Sample& sample = samples.emplace_back();
     sample.key = TextOf(record["key"]);
     sample.value = TextOf(record["value"]);
-    for (const auto [header, text] : simdjson::dom::object(record["headers"])) {
-      sample.headers[std::string(header)] = *TextOf(text);
+    for (const auto& [header, text] : record["headers"].items()) {
+      sample.headers[header] = *TextOf(text);
     }
   }
   EXPECT_FALSE(samples.empty()) << name;
