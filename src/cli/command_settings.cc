@@ -35,9 +35,8 @@ absl::Status StoreEngine(absl::string_view text, FilterCommandOptions& options) 
 
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
-     "Place of the id in a line: value, json:/pointer, or several joined with +, a ? behind those that may "
-     "be "
-     "absent; several of these with or between them: the first that is there",
+     "Place of the id in a line: value, json:/pointer, or several joined with + (a ? behind optional ones), "
+     "or the first of several: A or B",
      "json:/id", Value<At<&FilterCommandOptions::id>>},
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "1h",
      By<StoreHorizon, At<&FilterCommandOptions::stage>>},

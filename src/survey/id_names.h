@@ -17,8 +17,8 @@ bool IsTraceName(const Field& field);
 // 0 for a usual name of an id, more for others.
 int Unlikeliness(const IdSpec& id);
 
-// A header that a client's instrumentation writes anew with each sending, so that copies differ in it: it is
-// no part of the event.
+// A header that a client's instrumentation writes at each sending, so that copies differ in it: it is no part
+// of the event.
 bool IsHeaderOfSending(absl::string_view name);
 
 }  // namespace lethe

@@ -62,9 +62,8 @@ constexpr Setting<SurveyCommandOptions> kSurveySettings[] = {
      "orders", By<StoreInputs, At<&SurveyCommandOptions::inputs>>},
     {"id", "FIELD[+FIELD...]", "it is looked for", false,
      "Place of the id in a record: key, value, header:NAME, json:/pointer, avro:/pointer, protobuf:/name, "
-     "framed.json:/pointer, or several joined with + (a ? behind those that may be absent), or several of "
-     "these "
-     "with or between them",
+     "framed.json:/pointer, or several joined with + (a ? behind optional ones), "
+     "or the first of several: A or B",
      "json:/order/id", Value<At<&SurveyCommandOptions::id>>},
     {"records", "NUMBER|all", "1000000", false, "How many of the newest records are read, of all partitions",
      "all", By<StoreRecords, At<>>, "1 or more, or all"},

@@ -116,9 +116,8 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
      "Place of the id in a record: key, value, header:NAME, json:/pointer, avro:/pointer, protobuf:/name or "
      "protobuf:/3/7 (field numbers), framed.json:/pointer (JSON of a schema registry), or several joined "
-     "with + (a ? behind optional ones), or the first of several: A or B; key. before a form with a pointer: "
-     "in "
-     "the key",
+     "with + (a ? behind optional ones), or the first of several: A or B; "
+     "key. before a form with a pointer: in the key",
      "json:/order/id", Value<Daemon<&DaemonOptions::record, &RecordSpec::id>>},
     {"scope", "partition|topic", "partition", false,
      "Where lethe looks for copies: in the same partition (records keyed by id), or in the whole topic",

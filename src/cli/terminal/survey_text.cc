@@ -249,10 +249,9 @@ void Writer::WriteCandidates() {
     Paragraph(candidate.remark, "", 6);
   }
   Paragraph(
-      "present: of the records with a value; repeated: an earlier record has the same; differing: and "
-      "another "
-      "key, value or header (but for tracing headers). An id is present in every record, and differing in "
-      "none.",
+      "present: of the records with a value; repeated: an earlier record has the same; "
+      "differing: and another key, value or header (but for tracing headers). "
+      "An id is present in every record, and differing in none.",
       "", 2);
 }
 

@@ -65,9 +65,8 @@ std::vector<std::string> NotesOf(const VerifiedTopic& topic) {
   if (const int64_t lost = report.count(VerifyKind::kLost) - report.lost_without_id; lost > 0) {
     const int64_t allowed = report.AllowedLosses(fpp);
     notes.push_back(absl::StrFormat(
-        "Of the events with an id %s lost. False positives at the target fpp = %g explain up to %s (99 runs "
-        "in "
-        "100): %s.",
+        "Of the events with an id %s lost. "
+        "False positives at the target fpp = %g explain up to %s (99 runs in 100): %s.",
         Several(lost, "record") + (lost == 1 ? " is" : " are"), fpp, FormatCount(allowed),
         lost <= allowed ? "the number is possible. A lower fpp, or on_duplicate: divert, loses fewer"
                         : "they do not explain this number"));

@@ -94,7 +94,7 @@ absl::Status FlowFinder::AddTopic(const DaemonOptions& options, Brokers& brokers
   if (!is_judged) {
     Brokers* const routers = options.scope == Scope::kTopic ? routers_.get() : nullptr;
     const absl::Status refused = RefuseWritten(options, brokers, routers);
-    if (!refused.ok() && !MayGoOn(refused, clock_, give_up_)) return refused;
+    if (!MayGoOn(refused, clock_, give_up_) && !refused.ok()) return refused;
   }
   if (options.scope == Scope::kTopic) {
     if (absl::Status routers = InspectRouters(options, found, missing); !routers.ok()) return routers;

@@ -190,9 +190,18 @@ absl::Status RefuseWritten(const DaemonOptions& options, Brokers& judging, Broke
 }
 
 bool MayGoOn(const absl::Status& asked, const Clock& clock, absl::Time& give_up) {
-  if (!absl::IsUnavailable(asked)) return false;
-  give_up = std::min(give_up, clock.Steady() + kGroupPatience);
-  return clock.Steady() >= give_up;
+  if (!absl::IsUnavailable(asked)) {
+    give_up = absl::InfiniteFuture();
+    return false;
+  }
+  const absl::Time now = clock.Steady();
+  give_up = std::min(give_up, now + kGroupPatience);
+  if (now < give_up) return false;
+  spdlog::warn(
+      "{}: so it is not known whether the output has the records of the input already; if the group has not "
+      "begun, lethe writes them to it",
+      std::string(asked.message()));
+  return true;
 }
 
 TopicList::HasCommits HasCommitsBy(Brokers& brokers, const std::map<std::string, int32_t>& listed) {

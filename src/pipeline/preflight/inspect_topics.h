@@ -39,7 +39,8 @@ absl::StatusOr<std::optional<Finding>> FindWrittenBefore(const DaemonOptions& op
 // Before anything is created. FailedPrecondition: FindWrittenBefore() is an error. Logs a warning.
 absl::Status RefuseWritten(const DaemonOptions& options, Brokers& judging, Brokers* routers);
 // Whether `asked`, the answer about a group's offsets, has been Unavailable for ten seconds although brokers
-// answer: so it is where this user may not read the group, which joining it tells. `give_up` keeps the time.
+// answer: so it is where this user may not read the group, which joining it tells. Logs that the output was
+// not looked at. `give_up` keeps the time.
 bool MayGoOn(const absl::Status& asked, const Clock& clock, absl::Time& give_up);
 
 // By what the group has committed of these topics, which are all that there are, with their partitions. Both
