@@ -31,7 +31,9 @@ std::optional<std::string> Nearest(absl::string_view text, const std::vector<std
   size_t least = std::max<size_t>(1, text.size() / 3) + 1;
   for (const std::string& name : names) {
     const size_t distance = EditDistance(text, name);
-    if (distance < least && distance < name.size()) {
+    if (distance >= least || distance >= name.size()) continue;
+    // Two mistakes and another first letter make another word: retries is not metrics.
+    if (distance == 1 || name[0] == text[0]) {
       least = distance;
       nearest = name;
     }

@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/commands/survey_command.h"
 #include "src/cli/config/effective.h"
@@ -61,7 +63,7 @@ TEST_P(BadConfigTest, SaysWhereWhatAndHow) {
   const absl::StatusOr<RunConfig> config = FromFile(bad.whole ? bad.yaml : kRequired + bad.yaml);
   ASSERT_FALSE(config.ok());
   EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(config.status().message(), absl::StrCat("lethe.yaml:", bad.message));
+  EXPECT_EQ(std::string(config.status().message()), absl::StrCat("lethe.yaml:", bad.message));
 }
 
 constexpr bool kWhole = true;
@@ -74,8 +76,8 @@ const BadConfig kBadYaml[] = {
     {"TabInASection", "log:\n  level: info\n\tformat: json\n", "3: not YAML: indented with a tab: use spaces",
      kWhole},
     {"WrongIndent", "input: a\n output: b\n", "2: not YAML: illegal map value", kWhole},
-    {"OpenQuote", "group: \"a\nhorizon: 7d\n", "8: a quote is opened, and not closed"},
-    {"OpenSingleQuote", "group: 'a\nhorizon: 7d\n", "8: a quote is opened, and not closed"},
+    {"OpenQuote", "group: \"a\nhorizon: 7d\n", "5: a quote is opened, and not closed"},
+    {"OpenSingleQuote", "group: 'a\nhorizon: 7d\n", "5: a quote is opened, and not closed"},
     {"Utf16", std::string("\xff\xfei\0n\0p\0u\0t\0:\0 \0x\0\n\0", 20),
      "1: not text in UTF-8: it has a zero byte; save it as UTF-8", kWhole},
     {"ZeroByte", std::string("group: x\n\0", 10),
@@ -92,8 +94,9 @@ const BadConfig kBadYaml[] = {
      "5: more than 20000 keys and values, which no configuration has"},
     {"KeyIsAList", "? [a]\n: b\n", "5: expected a key, found a list or a map"},
     {"Duplicate", "input: other\n", "5: input: the key is already on line 2"},
-    {"DuplicateInSection", "kafka:\n  x: 1\n  x: 2\n", "7: kafka.x: the key is already on line 6"},
-    {"DuplicateSection", "kafka: {a: b}\nkafka: {c: d}\n", "6: kafka: the key is already on line 5"},
+    {"DuplicateInSection", "kafka:\n  linger.ms: 1\n  linger.ms: 2\n",
+     "7: kafka.linger.ms: the key is already on line 6"},
+    {"DuplicateSection", "kafka: {linger.ms: 1}\nkafka: {c: d}\n", "6: kafka: the key is already on line 5"},
     {"Alias", "group: *b\n",
      "5: a value that begins with * refers to an anchor, and there is none of that name: put it in quotes if "
      "the * "
@@ -101,6 +104,44 @@ const BadConfig kBadYaml[] = {
 };
 
 const BadConfig kBadKeys[] = {
+    {"QuoteThatAnotherCloses", "group: \"a\nhorizon: \"7d\"\n", "5: a quote is opened, and not closed"},
+    {"QuoteOverTwoLinesIsNone", "group: \"a\n  b\"\nhorizon: \"7d\n", "7: a quote is opened, and not closed"},
+    {"RetriesAtTopLevel", "retries: 3\n",
+     "5: retries: unknown key; a property of librdkafka goes under 'kafka:'"},
+    {"JavasTrustStore", "kafka:\n  ssl.truststore.location: a.jks\n",
+     "6: kafka.ssl.truststore.location: a property of Kafka's Java clients, which librdkafka does not have; "
+     "set ssl.ca.location to a PEM file of the certificates (keytool -exportcert -rfc "
+     "writes one)"},
+    {"JavasBatch", "kafka:\n  max.request.size: 1\n",
+     "6: kafka.max.request.size: a property of Kafka's Java clients, which librdkafka does not have; set "
+     "message.max.bytes"},
+    {"ManyAtOnce", "horizn: 1h\nfpp: x\nlog:\n  level: loud\nid_: key\n",
+     "5: horizn: unknown key; did you mean horizon?\n"
+     "lethe.yaml:6: fpp: \"x\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6\n"
+     "lethe.yaml:8: log.level: \"loud\" is not valid: expected debug, info, warning or error\n"
+     "lethe.yaml:9: id_: unknown key; did you mean id?"},
+    {"JavasLogin", "kafka:\n  sasl.jaas.config: hunter2\n",
+     "6: kafka.sasl.jaas.config: a property of Kafka's Java clients, which librdkafka does not have; set "
+     "sasl.mechanism, sasl.username and sasl.password; for Kerberos sasl.kerberos.principal and "
+     "sasl.kerberos.keytab; for OAuth sasl.oauthbearer.method: oidc and its client id, secret and endpoint"},
+    {"EveryKindAtOnce",
+     "brokers: b\ninput: [a, [b]]\nfpp: 1e-6\nfpp: 1e-7\nlog: loud\nkafak: {x: 1, y: 2}\nhorizon: soon\n",
+     "2: input: expected a single value, found a list\n"
+     "lethe.yaml:4: fpp: the key is already on line 3\n"
+     "lethe.yaml:5: log: expected a section of keys, found a single value\n"
+     "lethe.yaml:6: kafak: unknown key; did you mean kafka?\n"
+     "lethe.yaml:7: horizon: \"soon\" is not valid: expected a duration such as 100ms, 24h, 7d or 1h30m\n"
+     "lethe.yaml: missing output (or --output), for example orders-unique; id (or --id), for example "
+     "json:/order/id",
+     kWhole},
+    {"ValuesThatDoNotAgreeAtOnce",
+     "on_malformed: divert\nkafka: {transaction.timeout.ms: 1000}\ncommit_interval: 5s\n"
+     "counters:\n  - {name: a, key: key, output: in}\n  - {name: b, key: key}\n",
+     "10: counters[1]: missing output, for example likes\n"
+     "lethe.yaml:9: counters[0].output: \"in\" is also the input; expected another topic\n"
+     "lethe.yaml:5: on_malformed: divert needs a topic: set divert (or --divert), for example "
+     "orders-diverted\n"
+     "lethe.yaml:6: kafka.transaction.timeout.ms: expected more than commit_interval, which is 5s"},
     {"Misspelt", "comit_interval: 1s\n", "5: comit_interval: unknown key; did you mean commit_interval?"},
     {"MisspeltSection", "kafak:\n  a: b\n", "5: kafak: unknown key; did you mean kafka?"},
     {"MisspeltInSection", "log:\n  levle: info\n", "6: log.levle: unknown key; did you mean log.level?"},
@@ -213,11 +254,13 @@ const BadConfig kBadValues[] = {
      absl::StrCat("5: http: \"localhost:99999\" is not valid: ", kHttp)},
     {"Group", "group: ''\n", "5: group: \"\" is not valid: expected NAME, such as lethe-orders"},
     {"Instance", "instance: ''\n", "5: instance: \"\" is not valid: expected NAME, such as lethe-0"},
-    {"Brokers", "brokers: ''\n",
+    {"Brokers", "brokers: ''\ninput: in\noutput: out\nid: key\n",
      "1: brokers: \"\" is not valid: expected HOST:PORT,..., such as localhost:9092", kWhole},
-    {"Topic", "input: a b\n", absl::StrCat("1: input: \"a b\" is not valid: ", kTopic), kWhole},
-    {"EmptyTopic", "input: ''\n", absl::StrCat("1: input: \"\" is not valid: ", kTopic), kWhole},
-    {"LongTopic", absl::StrCat("output: ", std::string(250, 'x'), "\n"),
+    {"Topic", "input: a b\nbrokers: b\noutput: out\nid: key\n",
+     absl::StrCat("1: input: \"a b\" is not valid: ", kTopic), kWhole},
+    {"EmptyTopic", "input: ''\nbrokers: b\noutput: out\nid: key\n",
+     absl::StrCat("1: input: \"\" is not valid: ", kTopic), kWhole},
+    {"LongTopic", absl::StrCat("output: ", std::string(250, 'x'), "\nbrokers: b\ninput: in\nid: key\n"),
      absl::StrCat("1: output: \"", std::string(80, 'x'), "...\" is not valid: ", kTopic), kWhole},
     {"SameTopics", "brokers: b\ninput: a\noutput: a\nid: key\n",
      "3: output: \"a\" is also the input; expected another topic", kWhole},
@@ -268,10 +311,10 @@ const BadConfig kBadValues[] = {
      "5: counters: expected a list of counters, found a section of keys"},
     {"CounterIntoOutput", "counters: [{name: a, key: key, output: out}]\n",
      "5: counters[0].output: \"out\" is also the output; expected another topic"},
-    {"IdPointer", "id: json:id\n",
+    {"IdPointer", "id: json:id\nbrokers: b\ninput: in\noutput: out\n",
      absl::StrCat("1: id: field 'json:id': a JSON pointer starts with '/'; did you mean json:/id?", kForms),
      kWhole},
-    {"IdForm", "id: $.order.id\n",
+    {"IdForm", "id: $.order.id\nbrokers: b\ninput: in\noutput: out\n",
      absl::StrCat("1: id: field '$.order.id': there is no such field; did you mean json:/order/id?", kForms),
      kWhole},
     {"CounterField", "counters:\n  - key: country\n",
@@ -295,6 +338,31 @@ INSTANTIATE_TEST_SUITE_P(Yaml, BadConfigTest, testing::ValuesIn(kBadYaml), NameO
 INSTANTIATE_TEST_SUITE_P(Keys, BadConfigTest, testing::ValuesIn(kBadKeys), NameOf);
 INSTANTIATE_TEST_SUITE_P(Values, BadConfigTest, testing::ValuesIn(kBadValues), NameOf);
 INSTANTIATE_TEST_SUITE_P(Variables, BadConfigTest, testing::ValuesIn(kBadVariables), NameOf);
+
+TEST(Config, NoMoreThanTwentyErrorsAreShown) {
+  std::string yaml;
+  for (int i = 0; i < 30; ++i) absl::StrAppend(&yaml, "horizon", i, "x: 1h\n");
+  const std::string message(FromFile(yaml).status().message());
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 20) << message;
+  EXPECT_TRUE(absl::EndsWith(message, "\nand 11 more")) << message;  // with that of what is missing
+}
+
+TEST(Config, TheErrorsOfAllTopicsAndFlagsAreShownTogether) {
+  RunFlags flags = Flags({{"fpp", "1%"}, {"lanes", "two"}});
+  EXPECT_EQ(
+      FromFile("brokers: b\ngroup: g\nhorizon: soon\ntopics:\n"
+               "  - {input: a, output: x, renew: maybe}\n  - orders\n  - {input: b, output: y}\n",
+               flags)
+          .status()
+          .message(),
+      "lethe.yaml:3: horizon: \"soon\" is not valid: expected a duration such as 100ms, 24h, 7d or 1h30m\n"
+      "--fpp: \"1%\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6\n"
+      "--lanes: \"two\" is not valid: expected a whole number from 1 to 64\n"
+      "lethe.yaml:5: topics[0].renew: \"maybe\" is not valid: expected true or false\n"
+      "lethe.yaml: topics[0]: missing id (or --id), for example json:/order/id\n"
+      "lethe.yaml:6: topics[1]: expected the keys of a topic, found a single value\n"
+      "lethe.yaml: topics[2]: missing id (or --id), for example json:/order/id");
+}
 
 TEST(Config, ErrorsOfTheStageAreReportedWithTheLine) {
   for (const auto& [key, text] : {std::pair("horizon", "0s"),
@@ -726,8 +794,8 @@ TEST(Config, BadFlagsAreNamed) {
   flags.kafka = {"sasl.pasword=hunter2"};
   EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(),
             "--kafka sasl.pasword: librdkafka has no property sasl.pasword; did you mean sasl.password?");
-  flags.kafka = {"a=1", "b=2", "a=1"};
-  EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(), "--kafka a: given twice");
+  flags.kafka = {"linger.ms=1", "client.rack=2", "linger.ms=1"};
+  EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(), "--kafka linger.ms: given twice");
 }
 
 TEST(Config, FixedPropertiesAreRefusedWithTheReason) {
@@ -747,6 +815,34 @@ TEST(Config, FixedPropertiesAreRefusedWithTheReason) {
     EXPECT_TRUE(kafka::WhyFixed(name).has_value()) << name;
   }
   EXPECT_FALSE(kafka::WhyFixed("sasl.password").has_value());
+}
+
+// Those names of librdkafka that are given instead exist.
+TEST(Config, PropertiesOfJavasClientsAreRefusedWithLibrdkafkas) {
+  const std::pair<const char*, const char*> instead[] = {
+      {"ssl.truststore.certificates", "ssl.ca.pem"},
+      {"ssl.keystore.certificate.chain", "ssl.certificate.pem"},
+      {"ssl.keystore.key", "ssl.key.pem"},
+      {"fetch.max.wait.ms", "fetch.wait.max.ms"},
+      {"max.request.size", "message.max.bytes"},
+      {"buffer.memory", "queue.buffering.max.kbytes"},
+      {"send.buffer.bytes", "socket.send.buffer.bytes"},
+      {"receive.buffer.bytes", "socket.receive.buffer.bytes"},
+      {"default.api.timeout.ms", "socket.timeout.ms"},
+      {"compression.zstd.level", "compression.level"},
+      {"max.poll.records", "queued.min.messages"},
+      {"socket.connection.setup.timeout.max.ms", "socket.connection.setup.timeout.ms"}};
+  for (const auto& [javas, ours] : instead) {
+    const absl::Status status = FromFile(absl::StrCat(kRequired, "kafka:\n  ", javas, ": 1\n")).status();
+    EXPECT_TRUE(absl::StrContains(status.message(), "Java clients")) << javas << ": " << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), ours)) << javas << ": " << status;
+    EXPECT_TRUE(kafka::IsProperty(ours)) << ours;
+  }
+  for (const char* javas : {"sasl.jaas.config", "key.deserializer", "partitioner.class", "ssl.protocol"}) {
+    EXPECT_TRUE(absl::StrContains(
+        FromFile(absl::StrCat(kRequired, "kafka:\n  ", javas, ": 1\n")).status().message(), "Java clients"))
+        << javas;
+  }
 }
 
 TEST(Config, VariablesOfTheEnvironmentAreExpanded) {

@@ -21,6 +21,8 @@ TEST(Nearest, NamesOnlyWhatMayBeMeant) {
   EXPECT_EQ(Nearest("imput", names), "input");
   EXPECT_EQ(Nearest("ouptut", names), "output");
   EXPECT_EQ(Nearest("ids", names), "id");
+  EXPECT_EQ(Nearest("retries", {"metrics"}), std::nullopt);
+  EXPECT_EQ(Nearest("matrcs", {"metrics"}), "metrics");
   EXPECT_EQ(Nearest("colour", names), std::nullopt);
   EXPECT_EQ(Nearest("xy", names), std::nullopt);
   EXPECT_EQ(Nearest("", names), std::nullopt);

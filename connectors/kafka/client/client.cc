@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/client/fixed_properties.h"
+#include "connectors/kafka/client/java_properties.h"
 #include "connectors/kafka/client/message_view.h"
 #include "src/pipeline/assign/instance_claim.h"
 #include "src/pipeline/clock/repeats.h"
@@ -87,7 +88,7 @@ class WakesLate {
 };
 
 // The first column of the table of properties that librdkafka prints.
-std::vector<std::string> PropertyNames() {
+std::vector<std::string> ReadPropertyNames() {
   char* table = nullptr;
   size_t size = 0;
   FILE* const out = open_memstream(&table, &size);
@@ -100,6 +101,12 @@ std::vector<std::string> PropertyNames() {
     if (absl::StrContains(line, '|') && name != "Property") names.emplace_back(name);
   }
   free(table);
+  return names;
+}
+
+// Read once: a file may have thousands of unknown keys.
+const std::vector<std::string>& PropertyNames() {
+  static const std::vector<std::string> names = ReadPropertyNames();
   return names;
 }
 
@@ -147,6 +154,12 @@ int64_t NumberOf(rd_kafka_t* client, const char* name) {
   return absl::SimpleAtoi(PropertyOf(client, name), &number) ? number : 0;
 }
 
+bool IsProperty(const std::string& name) {
+  if (InsteadOfJavas(name)) return true;
+  const std::vector<std::string>& names = PropertyNames();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {
   rd_kafka_conf_set_log_cb(conf_.get(), ForwardLog);
 }
@@ -157,6 +170,11 @@ ClientConfig& ClientConfig::Set(const std::string& name, const std::string& valu
   const rd_kafka_conf_res_t result =
       rd_kafka_conf_set(conf_.get(), name.c_str(), value.c_str(), reason, sizeof reason);
   if (result == RD_KAFKA_CONF_OK) return *this;
+  if (const auto instead = InsteadOfJavas(name)) {
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat("a property of Kafka's Java clients, which librdkafka does not have; ", *instead));
+    return *this;
+  }
   if (result == RD_KAFKA_CONF_UNKNOWN) {
     const std::optional<std::string> nearest = Nearest(name, PropertyNames());
     status_ = absl::InvalidArgumentError(

@@ -44,6 +44,9 @@ using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_dest
 // An error of a transactional call; null is success.
 using ErrorPtr = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 
+// Whether librdkafka, or another client of Kafka, has a property of that name.
+bool IsProperty(const std::string& name);
+
 // The properties of one client. Make...() reports the first that librdkafka refuses: its name, never its
 // value.
 class ClientConfig {

@@ -1,5 +1,6 @@
 #include "src/cli/config/config.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -16,36 +17,26 @@ namespace {
 // The entries of one of `topics`.
 using TopicEntries = std::vector<ConfigEntry>;
 
-// The draft gets what the file says at the top level; `topics` gets the rest.
-absl::Status AddFile(const ConfigText& file, Draft& draft, std::vector<TopicEntries>& topics) {
-  const absl::StatusOr<std::vector<ConfigEntry>> entries = ParseConfigText(file);
-  if (!entries.ok()) return entries.status();
-  for (const ConfigEntry& entry : *entries) {
-    if (entry.topic < 0) {
-      if (absl::Status status = draft.AddEntry(entry); !status.ok()) return status;
-    } else if (entry.key.empty() && entry.section.empty()) {
-      return Wrong(draft.PlaceOf(entry), "expected the keys of a topic, found ", Found(entry.shape));
-    } else {
-      topics.resize(static_cast<size_t>(entry.topic) + 1);
-      topics.back().push_back(entry);
-    }
+// Moves what is of `topics` out of the entries.
+std::vector<TopicEntries> TakeTopics(std::vector<ConfigEntry>& entries) {
+  std::vector<TopicEntries> topics;
+  std::vector<ConfigEntry> top;
+  for (ConfigEntry& entry : entries) {
+    if (entry.topic >= 0) topics.resize(std::max(topics.size(), static_cast<size_t>(entry.topic) + 1));
+    (entry.topic < 0 ? top : topics[static_cast<size_t>(entry.topic)]).push_back(std::move(entry));
   }
-  return absl::OkStatus();
+  entries = std::move(top);
+  return topics;
 }
 
-// Adds what an entry of `topics` has set to `own`.
-absl::Status AddTopic(const TopicEntries& entries, Draft& draft, std::vector<EffectiveValue>& own) {
-  for (const ConfigEntry& entry : entries) {
-    if (absl::Status status = draft.AddEntry(entry); !status.ok()) return status;
-  }
-  if (absl::Status status = ApplyRules(draft); !status.ok()) return status;
+// Adds the values of an entry of `topics` that are its own to `own`.
+void AddOwn(const TopicEntries& entries, const Draft& draft, std::vector<EffectiveValue>& own) {
   for (EffectiveValue& value : Effective(draft)) {
     value.key = absl::StrCat(kTopics, "[", draft.topic, "].", value.key);
     const bool is_own =
         absl::c_any_of(entries, [&](const ConfigEntry& entry) { return entry.Path() == value.key; });
     if (is_own) own.push_back(std::move(value));
   }
-  return absl::OkStatus();
 }
 
 // The index of the entry that clashes with one before it, or is bad by itself. There is one.
@@ -59,38 +50,49 @@ size_t FirstBad(const std::vector<DaemonOptions>& all) {
   return good;
 }
 
-// Finishes each entry of `topics` on top of the rest. The first one's own values and what all have in common
-// become those of the draft.
-absl::Status AddTopics(const std::vector<TopicEntries>& topics, Draft& draft,
-                       std::vector<EffectiveValue>& own) {
+// One draft for each entry of `topics`, on top of the rest.
+std::vector<Draft> AddTopics(const std::vector<TopicEntries>& topics, const Draft& top, Errors& errors) {
   for (const char* key : {"input", "output"}) {
-    if (!draft.given.contains(key)) continue;
-    return Wrong(draft.PlaceOf(key),
-                 "with `topics` each entry has its own; move it into an entry of the list");
+    if (topics.empty() || !top.given.contains(key)) continue;
+    errors.Add(
+        Wrong(top.PlaceOf(key), "with `topics` each entry has its own; move it into an entry of the list"));
   }
-  const Draft top = draft;
+  std::vector<Draft> drafts;
+  for (const TopicEntries& entries : topics) {
+    Draft& draft = drafts.emplace_back(top);
+    draft.topic = static_cast<int>(drafts.size()) - 1;
+    draft.AddEntries(entries, errors);
+    const bool has_keys = entries.empty() || !entries.front().Key().empty();
+    if (has_keys) errors.Add(CheckMissing(draft));
+  }
+  return drafts;
+}
+
+// Finishes the draft of each entry of `topics`. The first one's own values and what all have in common become
+// those of `draft`.
+absl::Status FinishTopics(const std::vector<TopicEntries>& topics, std::vector<Draft>& drafts, Draft& draft,
+                          std::vector<EffectiveValue>& own) {
+  Errors errors;
+  for (Draft& one : drafts) ApplyRules(one, errors);
+  if (!errors.empty()) return errors.status();
   std::vector<DaemonOptions> all;
   std::string texts;
-  std::optional<Draft> first;
-  for (const TopicEntries& entries : topics) {
-    Draft one = top;
-    one.topic = static_cast<int>(all.size());
-    if (absl::Status status = AddTopic(entries, one, own); !status.ok()) return status;
-    for (const ConfigEntry& entry : entries) {
+  for (size_t i = 0; i < topics.size(); ++i) {
+    AddOwn(topics[i], drafts[i], own);
+    for (const ConfigEntry& entry : topics[i]) {
       if (entry.key != kStorePassword) absl::StrAppend(&texts, entry.Path(), "=", entry.text, "\n");
     }
-    all.push_back(one.config.daemon);
-    if (!first) first = std::move(one);
+    all.push_back(drafts[i].config.daemon);
   }
   if (absl::Status status = TopicList::Create(all).status(); !status.ok()) {
     return Wrong(draft.PlaceOf(topics[FirstBad(all)].front()), status.message());
   }
-  draft.config = first->config;
+  draft.config = drafts.front().config;
   if (absl::c_none_of(all, [](const auto& each) { return NeedsSchema(each.RecordAndCounters()); })) {
     WarnOfUnusedRegistry(draft.config);
   }
   draft.config.topics = std::move(all);
-  draft.config.fingerprint = FingerprintOf(*first, texts);
+  draft.config.fingerprint = FingerprintOf(drafts.front(), texts);
   return absl::OkStatus();
 }
 
@@ -108,19 +110,27 @@ absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, c
   Draft draft;
   draft.config.limit = limit;
   if (limit) draft.config.daemon.stage.memory_limit_bytes = DefaultMemory(*limit);
+  Errors errors;
   std::vector<TopicEntries> topics;
-  std::vector<EffectiveValue> of_topics;
   if (file) {
     draft.file_name = file->name;
-    if (absl::Status status = AddFile(*file, draft, topics); !status.ok()) return status;
+    absl::StatusOr<std::vector<ConfigEntry>> entries = ParseConfigText(*file);
+    if (!entries.ok()) return entries.status();
+    topics = TakeTopics(*entries);
+    draft.AddEntries(*entries, errors);
   }
-  if (absl::Status status = draft.AddFlags(flags); !status.ok()) return status;
-  if (topics.empty()) {
-    if (absl::Status status = ApplyRules(draft); !status.ok()) return status;
+  draft.AddFlags(flags, errors);
+  std::vector<Draft> drafts = AddTopics(topics, draft, errors);
+  if (topics.empty()) errors.Add(CheckMissing(draft));
+  if (!errors.empty()) return errors.status();
+  std::vector<EffectiveValue> of_topics;
+  if (!topics.empty()) {
+    if (absl::Status status = FinishTopics(topics, drafts, draft, of_topics); !status.ok()) return status;
+  } else {
+    ApplyRules(draft, errors);
+    if (!errors.empty()) return errors.status();
     draft.config.topics = {draft.config.daemon};
     draft.config.fingerprint = FingerprintOf(draft, "");
-  } else if (absl::Status status = AddTopics(topics, draft, of_topics); !status.ok()) {
-    return status;
   }
   WarnOfShownSecret(draft.config);
   if (effective != nullptr) {

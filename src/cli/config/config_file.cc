@@ -18,6 +18,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
@@ -122,12 +123,9 @@ absl::Status Flatten(const std::string& name, const MapPlace& place, const YAML:
       }
     }
     const auto [earlier, is_new] = lines.emplace(entry.key, line);
-    if (!is_new) {
-      return ErrorAt(name, line,
-                     absl::StrCat(entry.Path(), ": the key is already on line ", earlier->second));
-    }
+    if (!is_new) entry.earlier = earlier->second;
     entries.push_back(entry);
-    if (!place.section.empty()) continue;
+    if (!place.section.empty() || !is_new) continue;
     absl::Status status;
     if (entry.shape == ConfigEntry::Shape::kMap) {
       status = Flatten(name, {entry.key, -1, place.topic}, pair.second, entries);
@@ -145,9 +143,6 @@ std::string WithoutQuotes(const std::string& message) {
   if (absl::StartsWith(message, "the referenced anchor is not defined")) {
     return "a value that begins with * refers to an anchor, and there is none of that name: put it in quotes "
            "if the * belongs to it";
-  }
-  if (absl::StartsWith(message, "illegal document indicator in scalar")) {
-    return "a quote is opened, and not closed";
   }
   return absl::StrCat("not YAML: ", message.substr(0, message.find(':')));
 }
@@ -199,6 +194,50 @@ class Bounds : public YAML::EventHandler {
   int depth_ = 0;
   int values_ = 0;
 };
+
+// The line of the first mistake; 0: there is none.
+int LineOfMistake(const std::string& yaml) {
+  try {
+    Bounds bounds;
+    std::istringstream stream(yaml);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(bounds)) {
+    }
+  } catch (const YAML::Exception& error) {
+    return LineOf(error.mark);
+  }
+  return 0;
+}
+
+// The quote that a value begins with and that the line does not close; '\0': none.
+char OpenQuote(absl::string_view line) {
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '"' && line[i] != '\'') continue;
+    const size_t before = i == 0 ? line.npos : line.find_last_not_of(" \t", i - 1);
+    if (before != line.npos && !absl::StrContains(":-[{,", line[before])) continue;
+    const char quote = line[i];
+    for (++i; i < line.size() && line[i] != quote; ++i) i += quote == '"' && line[i] == '\\';
+    if (i >= line.size()) return quote;
+  }
+  return '\0';
+}
+
+// The line of a quote whose end is missing. YAML reports it where another quote follows, or the file ends:
+// with the quote closed on its own line, that mistake is gone, or is further down. 0: it is another mistake.
+int LineWithOpenQuote(const std::string& yaml, int mistake) {
+  int left = 20;  // each is another look at the whole file
+  std::vector<std::string> lines = absl::StrSplit(yaml, '\n');
+  for (size_t i = 0; i < lines.size() && static_cast<int>(i) < mistake; ++i) {
+    const char quote = OpenQuote(lines[i]);
+    if (quote == '\0') continue;
+    if (--left < 0) return 0;
+    lines[i].push_back(quote);
+    const int next = LineOfMistake(absl::StrJoin(lines, "\n"));
+    if (next == 0 || next > mistake) return static_cast<int>(i) + 1;
+    lines[i].pop_back();
+  }
+  return 0;
+}
 
 bool IsVariableName(absl::string_view name) {
   if (name.empty() || absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) return false;
@@ -361,6 +400,9 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text)
   } catch (const YAML::Exception& error) {
     if (const int line = LineWithTab(yaml); line > 0) {
       return ErrorAt(text.name, line, "not YAML: indented with a tab: use spaces");
+    }
+    if (const int line = LineWithOpenQuote(yaml, LineOf(error.mark)); line > 0) {
+      return ErrorAt(text.name, line, "a quote is opened, and not closed");
     }
     return ErrorAt(text.name, LineOf(error.mark), WithoutQuotes(error.msg));
   }

@@ -33,6 +33,7 @@ struct ConfigEntry {
   int line = 0;      // of the key, from 1
   int item = -1;     // of the list that the section is, from 0; -1: it is none
   int topic = -1;    // of the list `topics`, from 0; -1: it is in none
+  int earlier = 0;   // the line where the key is already; 0: it is not
 
   // "section.key", or "key".
   std::string Key() const { return section.empty() ? key : absl::StrCat(section, ".", key); }
@@ -43,8 +44,7 @@ struct ConfigEntry {
 inline constexpr char kTopics[] = "topics";
 
 // The entries in the order of the file. InvalidArgument with name:line if it is not YAML, not a map, has
-// several documents, a key twice in one map, or more depth or values than any configuration. No error shows a
-// value.
+// several documents, or more depth or values than any configuration. No error shows a value.
 absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text);
 
 // ${NAME} becomes the environment variable NAME, ${NAME:-default} the default if it is unset or empty,

@@ -1,5 +1,6 @@
 #include "src/cli/config/draft.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -63,7 +64,9 @@ absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
   const std::vector<std::string> keys = KeysOf(entry.section);
   std::string hint;
   const std::string path = entry.section == kCounters ? entry.key : entry.Key();
-  if (std::optional<std::string> nearest = Nearest(path, keys)) {
+  if (entry.section.empty() && kafka::IsProperty(entry.key)) {
+    hint = "a property of librdkafka goes under 'kafka:'";
+  } else if (std::optional<std::string> nearest = Nearest(path, keys)) {
     hint = absl::StrCat("did you mean ", *nearest, "?");
   } else if (entry.section.empty() && FindSetting(RunSettings(), entry.key) != nullptr) {
     hint = absl::StrCat("write ", entry.key.substr(entry.key.find('.') + 1), " under '", SectionOf(entry.key),
@@ -79,14 +82,23 @@ absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
 // Stores the value in `options`, and notes it in `given`.
 template <class Options>
 absl::Status Set(const Setting<Options>& setting, GivenValue value, Options& options, GivenValues& given) {
-  if (absl::Status status = setting.set(value.text, options); !status.ok()) {
-    return Wrong(value.place, status.message());
-  }
-  given[std::string(setting.key)] = std::move(value);
-  return absl::OkStatus();
+  const absl::Status status = setting.set(value.text, options);
+  const GivenValue& stored = given[std::string(setting.key)] = std::move(value);
+  return status.ok() ? status : Wrong(stored.place, status.message());
 }
 
 }  // namespace
+
+void Errors::Add(const absl::Status& status) {
+  if (status.ok() || ++count_ > kMostShown) return;
+  absl::StrAppend(&text_, text_.empty() ? "" : "\n", status.message());
+}
+
+absl::Status Errors::status() const {
+  if (empty()) return absl::OkStatus();
+  const int hidden = count_ - kMostShown;
+  return absl::InvalidArgumentError(hidden > 0 ? absl::StrCat(text_, "\nand ", hidden, " more") : text_);
+}
 
 absl::string_view Found(ConfigEntry::Shape shape) {
   switch (shape) {
@@ -113,8 +125,22 @@ absl::StatusOr<GivenValue> Draft::ValueOf(const ConfigEntry& entry) const {
   return GivenValue{*std::move(text), origin, place};
 }
 
+void Draft::AddEntries(const std::vector<ConfigEntry>& entries, Errors& errors) {
+  std::set<std::string> wrong_sections;  // whose entries would all be wrong as well
+  for (const ConfigEntry& entry : entries) {
+    if (wrong_sections.count(entry.section) > 0) continue;
+    const absl::Status status = AddEntry(entry);
+    errors.Add(status);
+    if (!status.ok() && entry.section.empty()) wrong_sections.insert(entry.key);
+  }
+}
+
 absl::Status Draft::AddEntry(const ConfigEntry& entry) {
+  if (entry.earlier > 0) return Wrong(PlaceOf(entry), "the key is already on line ", entry.earlier);
   if (topic >= 0) {
+    if (entry.key.empty() && entry.section.empty()) {
+      return Wrong(PlaceOf(entry), "expected the keys of a topic, found ", Found(entry.shape));
+    }
     if (IsOfCounters(entry)) {
       if (!std::exchange(has_own_counters, true)) counters.clear();
     } else if (!IsTopicSetting(entry.Key()) &&
@@ -136,6 +162,7 @@ absl::Status Draft::AddSetting(const ConfigEntry& entry) {
   const bool is_dotted = entry.section.empty() && absl::StrContains(entry.key, '.');
   const Setting<RunConfig>* setting = is_dotted ? nullptr : FindSetting(RunSettings(), entry.Key());
   if (setting == nullptr && !is_property) return UnknownKey(entry, PlaceOf(entry));
+  if (!is_property) given[entry.Key()].place = PlaceOf(entry);  // with a wrong value it is not missing
   const absl::StatusOr<GivenValue> value = ValueOf(entry);
   if (!value.ok()) return value.status();
   if (!is_property) return Set(*setting, *value, config, given);
@@ -212,28 +239,22 @@ absl::Status Draft::AddCounterFlag(const std::string& text) {
   return absl::OkStatus();
 }
 
-absl::Status Draft::AddFlags(const RunFlags& flags) {
+void Draft::AddFlags(const RunFlags& flags, Errors& errors) {
   for (const auto& [key, text] : flags.values) {
     const std::string flag = FlagOf(key);
+    given[key].place = flag;
     const absl::StatusOr<std::string> value = FlagValue(key, text);
-    if (!value.ok()) return Wrong(flag, value.status().message());
-    absl::Status status = Set(*FindSetting(RunSettings(), key), {*value, flag, flag}, config, given);
-    if (!status.ok()) return status;
+    errors.Add(value.ok() ? Set(*FindSetting(RunSettings(), key), {*value, flag, flag}, config, given)
+                          : Wrong(flag, value.status().message()));
   }
-  for (const std::string& counter : flags.counters) {
-    if (absl::Status status = AddCounterFlag(counter); !status.ok()) return status;
-  }
+  for (const std::string& counter : flags.counters) errors.Add(AddCounterFlag(counter));
   GivenProperties properties;
-  for (const std::string& text : flags.kafka) {
-    if (absl::Status status = lethe::AddProperty(text, properties); !status.ok()) return status;
-  }
+  for (const std::string& text : flags.kafka) errors.Add(lethe::AddProperty(text, properties));
   for (const auto& [name, value] : properties.values) {
-    absl::Status status = AddProperty(name, {value, "--kafka", absl::StrCat("--kafka ", name)});
-    if (!status.ok()) return status;
+    errors.Add(AddProperty(name, {value, "--kafka", absl::StrCat("--kafka ", name)}));
   }
   config.warning = kafka::SecretsOnCommandLine(properties.exposed);
   config.daemon.process.exit_at_end = flags.exit_at_end;
-  return absl::OkStatus();
 }
 
 }  // namespace lethe

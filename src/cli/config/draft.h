@@ -18,6 +18,20 @@ namespace lethe {
 inline constexpr absl::string_view kCounters = "counters";
 inline constexpr absl::string_view kFromEnvironment = ", from the environment";
 
+// All that is wrong, a line each, so that nobody mends one error and meets the next.
+class Errors {
+ public:
+  void Add(const absl::Status& status);
+  bool empty() const { return count_ == 0; }
+  absl::Status status() const;
+
+ private:
+  static constexpr int kMostShown = 20;
+
+  int count_ = 0;
+  std::string text_;  // of those that are shown
+};
+
 struct GivenValue {
   std::string text;
   std::string origin;  // as that of an EffectiveValue
@@ -37,13 +51,13 @@ struct Draft {
   std::string file_name;  // empty if there is none
   int topic = -1;         // of `topics`, which starts as a copy of the top level; -1: the top level
   RunConfig config;
-  GivenValues given;  // those of `kafka` by "kafka.NAME"
+  GivenValues given;  // those of `kafka` by "kafka.NAME"; also of those whose values are wrong
   std::vector<CounterDraft> counters;
   bool has_own_counters = false;  // of an entry of `topics`
 
-  // InvalidArgument names the place, the value and the expected form.
-  absl::Status AddEntry(const ConfigEntry& entry);
-  absl::Status AddFlags(const RunFlags& flags);
+  // The errors name the place, the value and the expected form.
+  void AddEntries(const std::vector<ConfigEntry>& entries, Errors& errors);
+  void AddFlags(const RunFlags& flags, Errors& errors);
 
   std::string PlaceOf(const ConfigEntry& entry) const {
     return absl::StrCat(file_name, ":", entry.line, ": ", entry.Path());
@@ -52,6 +66,7 @@ struct Draft {
   const std::string& PlaceOf(absl::string_view key) const { return given.find(key)->second.place; }
 
  private:
+  absl::Status AddEntry(const ConfigEntry& entry);
   absl::Status AddSetting(const ConfigEntry& entry);
   absl::Status AddCounterEntry(const ConfigEntry& entry);
   absl::Status AddCounterFlag(const std::string& text);

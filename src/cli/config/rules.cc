@@ -16,27 +16,6 @@
 namespace lethe {
 namespace {
 
-absl::Status CheckMissing(Draft& draft) {
-  const bool is_topic = draft.topic >= 0;
-  std::vector<std::string> missing;
-  for (const Setting<RunConfig>& setting : RunSettings()) {
-    // A name that follows from the input would change with the first topic.
-    const bool is_required = setting.required || (is_topic && setting.key == "group");
-    if (!is_required || draft.given.contains(setting.key)) continue;
-    const bool is_in_entry = is_topic && (setting.key == "input" || setting.key == "output");
-    const std::string flag = FlagOf(setting.key);
-    const std::string name = is_in_entry               ? std::string(setting.key)
-                             : draft.file_name.empty() ? flag
-                                                       : absl::StrCat(setting.key, " (or ", flag, ")");
-    missing.push_back(absl::StrCat(name, ", for example ", setting.example));
-  }
-  if (missing.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(draft.file_name, draft.file_name.empty() ? "" : ": ",
-                   is_topic ? absl::StrCat(kTopics, "[", draft.topic, "]: ") : "", "missing ",
-                   absl::StrJoin(missing, "; ")));
-}
-
 absl::Status CheckCounter(const CounterDraft& draft, Delivery delivery) {
   const CounterConfig& config = draft.config;
   for (const Setting<CounterConfig>& setting : CounterSettings()) {
@@ -66,18 +45,20 @@ absl::Status CheckCounters(Draft& draft) {
     return Wrong(draft.counters[kMost].place, "expected at most ", kMost,
                  " counters; others take another lethe");
   }
+  Errors errors;
   std::set<std::string> names;
   for (CounterDraft& counter : draft.counters) {
     CounterOptions& options = counter.config.options;
-    absl::Status status = CheckCounter(counter, draft.config.daemon.process.delivery);
-    if (!status.ok()) return status;
+    errors.Add(CheckCounter(counter, draft.config.daemon.process.delivery));
     if (!names.insert(options.name).second) {
-      return Wrong(counter.place, "another counter has the name \"", options.name, "\"");
+      errors.Add(Wrong(counter.place, "another counter has the name \"", options.name, "\""));
     }
-    if (counter.config.when) options.spec.when = {*counter.config.when, *counter.config.equals};
+    if (counter.config.when && counter.config.equals) {
+      options.spec.when = {*counter.config.when, *counter.config.equals};
+    }
     draft.config.daemon.counters.push_back(options);
   }
-  return absl::OkStatus();
+  return errors.status();
 }
 
 struct NamedTopic {
@@ -100,8 +81,10 @@ std::vector<NamedTopic> TopicsOf(const Draft& draft) {
   }
   for (const CounterDraft& counter : draft.counters) {
     const CounterOptions& options = counter.config.options;
-    topics.push_back({absl::StrCat("output of counter ", options.name), options.output,
-                      counter.given.find("output")->second.place});
+    const auto output = counter.given.find("output");
+    if (output == counter.given.end()) continue;  // that it is missing is another error
+    topics.push_back(
+        {absl::StrCat("output of counter ", options.name), options.output, output->second.place});
   }
   return topics;
 }
@@ -247,13 +230,32 @@ absl::Status CheckInstance(Draft& draft) {
 
 }  // namespace
 
-absl::Status ApplyRules(Draft& draft) {
-  for (const auto& rule :
-       {CheckMissing, CheckCounters, CheckNames, CheckTopics, CheckMerged, CheckDivert, SetMaxFuture,
-        CheckStage, CheckTransactionTimeout, CheckSchemas, CheckGroup, CheckInstance}) {
-    if (absl::Status status = rule(draft); !status.ok()) return status;
+absl::Status CheckMissing(const Draft& draft) {
+  const bool is_topic = draft.topic >= 0;
+  std::vector<std::string> missing;
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    // A name that follows from the input would change with the first topic.
+    const bool is_required = setting.required || (is_topic && setting.key == "group");
+    if (!is_required || draft.given.contains(setting.key)) continue;
+    const bool is_in_entry = is_topic && (setting.key == "input" || setting.key == "output");
+    const std::string flag = FlagOf(setting.key);
+    const std::string name = is_in_entry               ? std::string(setting.key)
+                             : draft.file_name.empty() ? flag
+                                                       : absl::StrCat(setting.key, " (or ", flag, ")");
+    missing.push_back(absl::StrCat(name, ", for example ", setting.example));
   }
-  return absl::OkStatus();
+  if (missing.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(draft.file_name, draft.file_name.empty() ? "" : ": ",
+                   is_topic ? absl::StrCat(kTopics, "[", draft.topic, "]: ") : "", "missing ",
+                   absl::StrJoin(missing, "; ")));
+}
+
+void ApplyRules(Draft& draft, Errors& errors) {
+  for (const auto& rule : {CheckCounters, CheckNames, CheckTopics, CheckMerged, CheckDivert, SetMaxFuture,
+                           CheckStage, CheckTransactionTimeout, CheckSchemas, CheckGroup, CheckInstance}) {
+    errors.Add(rule(draft));
+  }
 }
 
 void WarnOfUnusedRegistry(RunConfig& config) {

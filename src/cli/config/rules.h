@@ -7,8 +7,12 @@
 
 namespace lethe {
 
-// Sets defaults that follow from other values. InvalidArgument: values are missing or do not agree.
-absl::Status ApplyRules(Draft& draft);
+// InvalidArgument: required values are not given.
+absl::Status CheckMissing(const Draft& draft);
+
+// Sets defaults that follow from other values; adds the errors of those that do not agree. Each value is good
+// by itself, and none is missing.
+void ApplyRules(Draft& draft, Errors& errors);
 
 // Appends to the warning if a registry is set that no field needs.
 void WarnOfUnusedRegistry(RunConfig& config);
