@@ -14,15 +14,34 @@
 
 namespace lethe {
 
-// The membership filters to choose from. DedupStage::Create() also takes one of your own.
-enum class Engine {
+struct EngineDefinition;
+
+// The membership filters to choose from. DedupStage::Create() also takes one of your own. A program links the
+// code of those that it names.
+class LETHE_EXPORT Engine {
+ public:
   // Fingerprints in time order, in a table that grows and shrinks by one line: memory follows the ids that
   // are held. For any target down to 1e-15. The default.
-  kCompact,
-  kExact,  // kCompact with its widest fingerprints, whatever the target: about 1e-15
+  static const Engine kCompact;
+  static const Engine kExact;  // kCompact with its widest fingerprints, whatever the target: about 1e-15
+  // The Forgetful Bloom Filter (N-FBF) with its paper's Algorithm 3, corrected so that the horizon holds:
+  // when the rate of false positives nears the target, the number of filters doubles and the refresh period
+  // falls; at a tenth of the target both go back in small steps. The filters have a fixed size, a 64th of the
+  // memory limit in all. For targets down to 1e-12. To study and compare: kCompact takes less memory and
+  // time.
+  static const Engine kPublished;
+
+  friend bool operator==(Engine one, Engine other) { return one.definition_ == other.definition_; }
+  friend bool operator!=(Engine one, Engine other) { return one.definition_ != other.definition_; }
+
+ private:
+  friend struct EngineDefinition;
+  explicit constexpr Engine(const EngineDefinition* definition) : definition_(definition) {}
+
+  const EngineDefinition* definition_;
 };
 
-// The engine's name, as in a configuration and in a snapshot: "compact" or "exact".
+// The engine's name, as in a configuration and in a snapshot: "compact", "exact" or "published".
 LETHE_EXPORT absl::string_view EngineName(Engine engine);
 
 struct StageOptions {

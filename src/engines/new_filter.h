@@ -3,8 +3,10 @@
 #define LETHE_SRC_ENGINES_NEW_FILTER_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "lethe/filter.h"
@@ -20,6 +22,17 @@ struct EngineLimits {
   int64_t smallest_filter_bytes = 1;
 };
 EngineLimits LimitsOf(Engine engine);
+
+// What an engine is. (No list of all of them: a program would be linked with each.)
+struct EngineDefinition {
+  absl::string_view name;
+  EngineLimits (*limits)();
+  absl::StatusOr<std::unique_ptr<Filter>> (*new_filter)(const FilterOptions& options);  // valid ones
+
+  static const EngineDefinition& Of(Engine engine) { return *engine.definition_; }
+  static constexpr Engine EngineOf(const EngineDefinition* definition) { return Engine(definition); }
+};
+
 // Of a filter that the library does not know.
 EngineLimits LimitsOfAnyFilter();
 

@@ -12,9 +12,9 @@ namespace lethe {
 namespace {
 
 const std::array<AnyEngine, 6>& Engines() {
-  static const std::array<AnyEngine, 6> engines = {Engine::kCompact,      Engine::kExact,
-                                                   Reference::kPublished, Reference::kBloom,
-                                                   Reference::kRecycled,  Reference::kOpposite};
+  static const std::array<AnyEngine, 6> engines = {Engine::kCompact,     Engine::kExact,
+                                                   Engine::kPublished,   Reference::kBloom,
+                                                   Reference::kRecycled, Reference::kOpposite};
   return engines;
 }
 

@@ -1,18 +1,15 @@
 #include "src/reference/reference_filter.h"
 
 #include "src/engines/ranges.h"
-#include "src/reference/arrays/fixed_share.h"
+#include "src/published/fixed_share.h"
 #include "src/reference/bloom/bloom.h"
 #include "src/reference/bloom/opposite.h"
 #include "src/reference/bloom/recycled.h"
-#include "src/reference/published/adaptive_fbf.h"
 
 namespace lethe {
 
 absl::string_view EngineName(Reference reference) {
   switch (reference) {
-    case Reference::kPublished:
-      return "published";
     case Reference::kBloom:
       return "bloom";
     case Reference::kRecycled:
@@ -25,8 +22,6 @@ absl::string_view EngineName(Reference reference) {
 
 absl::string_view BrokenPromise(Reference reference) {
   switch (reference) {
-    case Reference::kPublished:
-      return "";
     case Reference::kBloom:
       return "it promises no bound on false positives: it never forgets, so more and more good events are "
              "dropped, in the end all";
@@ -50,8 +45,6 @@ EngineLimits LimitsOf(Reference reference) {
 absl::StatusOr<std::unique_ptr<Filter>> NewFilter(Reference reference, const FilterOptions& options) {
   if (absl::Status status = Validate(options, LimitsOf(reference)); !status.ok()) return status;
   switch (reference) {
-    case Reference::kPublished:
-      return AdaptiveFbf::Create(options);
     case Reference::kBloom:
       return Bloom::Create(options);
     case Reference::kRecycled:

@@ -1,4 +1,5 @@
-// The filters of the literature, for comparisons: what a stage has in place of an engine of the library.
+// Filters of the literature that break the promise of Filter, each in its way, for comparisons: what a stage
+// has in place of an engine of the library.
 #ifndef LETHE_SRC_REFERENCE_REFERENCE_FILTER_H_
 #define LETHE_SRC_REFERENCE_REFERENCE_FILTER_H_
 
@@ -12,22 +13,15 @@
 namespace lethe {
 
 enum class Reference {
-  // The Forgetful Bloom Filter (N-FBF) with its paper's Algorithm 3, corrected so that the horizon holds:
-  // when the rate of false positives nears the target, the number of filters doubles and the refresh period
-  // falls; at a tenth of the target both go back in small steps. The size of the filters stays.
-  // After a replay it forgets an id a horizon after its first event if memory is short.
-  kPublished,
-
-  // These three break Filter's promise, each in its way.
   kBloom,     // one plain Bloom filter that never forgets: its rate of false positives rises to 1
   kRecycled,  // one that is cleared on each multiple of the horizon: copies from before that pass
   kOpposite,  // a bounded array of ids: no false positives; a copy passes once its id was displaced
 };
 
-// "published", "bloom", "recycled", "opposite".
+// "bloom", "recycled", "opposite".
 absl::string_view EngineName(Reference reference);
 
-// The part of Filter's promise that the filter does not keep, as a sentence; empty if it keeps all.
+// The part of Filter's promise that the filter does not keep, as a sentence.
 absl::string_view BrokenPromise(Reference reference);
 
 EngineLimits LimitsOf(Reference reference);

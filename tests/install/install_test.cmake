@@ -207,7 +207,12 @@ if(EXISTS ${BUILD}/lethe AND DPKG_DEB AND NOT FLAGS)
 endif()
 
 set(example ${prefix}/share/doc/liblethe-dev/examples/example.c)
+set(published "")
+if(EXISTS ${BUILD}/lethe)  # which needs Prometheus' library, too
+  set(published ${prefix}/share/doc/liblethe-dev/examples/published.cc)
+endif()
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-cmake -DCMAKE_PREFIX_PATH=${prefix} -DEXAMPLE=${example}
+  -DPUBLISHED=${published}
   -DCMAKE_C_COMPILER=${CC} -DCMAKE_C_FLAGS=${FLAGS}
   -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${WORK}/by-cmake)
@@ -215,6 +220,22 @@ check_program(${WORK}/by-cmake/outside)
 check_program(${WORK}/by-cmake/host)
 check_program(${WORK}/by-cmake/own_filter)
 check_example(${WORK}/by-cmake/example ${prefix})
+if(published)
+  set(url_and_lines ${WORK}/url_and_lines)
+  execute_process(COMMAND ${CMAKE_COMMAND} -D OUTPUT=${url_and_lines} -D METRICS=${WORK}/metrics
+    -P ${CMAKE_CURRENT_LIST_DIR}/scrape.cmake COMMAND ${WORK}/by-cmake/published
+    OUTPUT_FILE ${url_and_lines} ERROR_VARIABLE errors RESULTS_VARIABLE codes)
+  file(READ ${url_and_lines} out)
+  if(NOT codes STREQUAL "0;0" OR NOT out MATCHES "/metrics\na\nb\nc\n$")
+    message(FATAL_ERROR "the example of the paper's filter ended with ${codes}, and printed:\n${out}\n${errors}")
+  endif()
+  file(READ ${WORK}/metrics metrics)
+  foreach(metric "filter_fpp_estimated_ratio" "filter_past_generations" "filter_refresh_period_seconds")
+    if(NOT "${metrics}" MATCHES "lethe_${metric}{partition=\"lines\"} [0-9]")
+      message(FATAL_ERROR "the example of the paper's filter has no ${metric}:\n${metrics}")
+    endif()
+  endforeach()
+endif()
 # The C library exports the functions of its header, and nothing else.
 file(GLOB_RECURSE c_library ${prefix}/*/liblethe.so)
 file(STRINGS ${prefix}/include/lethe/lethe.h declared REGEX "^LETHE_C_EXPORT ")

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "src/reference/published/published_model.h"
+#include "src/published/published_model.h"
 #include "tests/lab/experiments.h"
 #include "tests/lab/fbf.h"
 

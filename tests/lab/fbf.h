@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "src/reference/arrays/bit_array.h"
-#include "src/reference/published/published_check.h"
-#include "src/reference/published/published_model.h"
+#include "src/published/bit_array.h"
+#include "src/published/published_check.h"
+#include "src/published/published_model.h"
 
 namespace lethe::lab {
 

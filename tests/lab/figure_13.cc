@@ -303,7 +303,7 @@ Table Figure13(const AdaptationSize& size) {
                         scale == 1 ? int64_t{1} << 20 : int64_t{64} << 20);
     Run(name, size, TwoPeaks(), scale, runner, &table);
   };
-  engine("corrected", Reference::kPublished, 1);
+  engine("corrected", Engine::kPublished, 1);
   engine("compact", Engine::kCompact, size.scale);
   return table;
 }

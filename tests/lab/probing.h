@@ -14,8 +14,8 @@
 
 #include "lethe/filter.h"
 #include "src/fpp/confidence.h"
+#include "src/published/published_fbf.h"
 #include "src/reference/any_engine.h"
-#include "src/reference/published/published_fbf.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe::lab {

@@ -129,12 +129,9 @@ struct Contender {
 
 const std::vector<Contender>& Contenders() {
   static const auto& contenders = *new std::vector<Contender>{
-      {"compact", Engine::kCompact},
-      {"exact", Engine::kExact},
-      {"published", Reference::kPublished, true},
-      {"published, paper", Reference::kPublished},
-      {"recycled", Reference::kRecycled},
-      {"bloom", Reference::kBloom},
+      {"compact", Engine::kCompact},           {"exact", Engine::kExact},
+      {"published", Engine::kPublished, true}, {"published, paper", Engine::kPublished},
+      {"recycled", Reference::kRecycled},      {"bloom", Reference::kBloom},
       {"opposite", Reference::kOpposite},
   };
   return contenders;

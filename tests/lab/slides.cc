@@ -56,8 +56,8 @@ class ExactList {
 
 // With that many bytes, which are a 64th of the limit for those of a fixed size.
 OwnedFilter MakeEqual(const AnyEngine& engine, const FilterOptions& options, int64_t bytes) {
-  return engine == Reference::kPublished ? MakeFixedPublished(options, 64 * bytes)
-                                         : MakeFilter(engine, options, 64 * bytes);
+  return engine == Engine::kPublished ? MakeFixedPublished(options, 64 * bytes)
+                                      : MakeFilter(engine, options, 64 * bytes);
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ Table Slides(const SlidesSize& size) {
       "exact list", [&](IdHash id, const Update&) { return list.InsertIfNew(id); }, none,
       [&] { return list.bytes(); });
   for (const AnyEngine& engine : {AnyEngine(Reference::kBloom), AnyEngine(Reference::kRecycled),
-                                  AnyEngine(Reference::kPublished), AnyEngine(Engine::kCompact)}) {
+                                  AnyEngine(Engine::kPublished), AnyEngine(Engine::kCompact)}) {
     const FilterOptions options = {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target};
     const OwnedFilter filter = MakeEqual(engine, options, bytes);
     run(
@@ -153,7 +153,7 @@ Table RecycledPeriods(const SlidesSize& size, const std::vector<double>& periods
     table.Add({std::string(EngineName(engine)), horizons, share(missed, retries), share(lost, firsts)});
   };
   for (const double period : periods) run(Reference::kRecycled, period);
-  run(Reference::kPublished, 1);
+  run(Engine::kPublished, 1);
   return table;
 }
 

@@ -461,13 +461,12 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotUsedGivesItsMemoryBackFirst) {
 }
 
 // Four filters that share the limit, three of them of partitions that went away; the fourth goes on.
-class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface<AnyEngine> {
+class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface<Engine> {
  protected:
   KeptMemoryTest() {
-    options_.stage.engine = GetParam().own;
-    options_.reference = GetParam().reference;
+    options_.stage.engine = GetParam();
     options_.stage.memory_limit_bytes = 1 << 20;
-    stage_ = *CreateStage(GetParam(), options_.stage);
+    stage_ = *DedupStage::Create(options_.stage);
     std::vector<std::unique_ptr<Task>> partitions;
     for (int32_t id = 0; id < kPartitions; ++id) {
       partitions.push_back(Kept(900));
@@ -509,7 +508,7 @@ TEST_P(KeptMemoryTest, IsFreedForAFilterThatNeedsIt) {
   }
   EXPECT_EQ(kept_.Take({0, 0}), nullptr) << "the one that went first";
   // These grow by small steps.
-  if (GetParam().reference) return;
+  if (GetParam() == Engine::kPublished) return;
   EXPECT_NE(kept_.Take({0, 2}), nullptr) << "there was enough without it";
 }
 
@@ -531,7 +530,7 @@ TEST_P(KeptMemoryTest, StaysWhileNobodyIsRefusedAny) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, KeptMemoryTest,
-                         testing::Values<AnyEngine>(Engine::kCompact, Reference::kPublished, Engine::kExact));
+                         testing::Values(Engine::kCompact, Engine::kPublished, Engine::kExact));
 
 // A folder with a snapshot of a filter that knows the ids of [0, 900).
 class SnapshotAssignmentTest : public AssignmentTest {

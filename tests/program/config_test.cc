@@ -453,7 +453,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.horizon, absl::Hours(24));
   EXPECT_EQ(daemon.stage.target_fpp, 1e-6);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, int64_t{1} << 30);
-  EXPECT_EQ(daemon.engine(), Engine::kCompact);
+  EXPECT_EQ(daemon.stage.engine, Engine::kCompact);
   EXPECT_EQ(daemon.process.assignment, Assignment::kEager);
   EXPECT_EQ(daemon.process.static_membership, StaticMembership::kNever);
   EXPECT_FALSE(daemon.accept_nonempty_output);
@@ -493,7 +493,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_TRUE(daemon.stage.renew);
   EXPECT_EQ(daemon.stage.target_fpp, 1e-4);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, 512 << 20);
-  EXPECT_EQ(daemon.engine(), Reference::kPublished);
+  EXPECT_EQ(daemon.stage.engine, Engine::kPublished);
   EXPECT_EQ(daemon.policies.on_duplicate, Action::kTag);
   EXPECT_EQ(daemon.policies.on_missing_id, Action::kDrop);
   EXPECT_EQ(daemon.policies.on_malformed, Action::kFail);
@@ -751,7 +751,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.max_future, defaults.daemon.max_future);
     EXPECT_EQ(config.daemon.stage.target_fpp, defaults.daemon.stage.target_fpp);
     EXPECT_EQ(config.daemon.stage.memory_limit_bytes, defaults.daemon.stage.memory_limit_bytes);
-    EXPECT_EQ(config.daemon.engine(), defaults.daemon.engine());
+    EXPECT_EQ(config.daemon.stage.engine, defaults.daemon.stage.engine);
     EXPECT_EQ(config.daemon.process.assignment, defaults.daemon.process.assignment);
     EXPECT_EQ(config.daemon.policies.on_short_history, defaults.daemon.policies.on_short_history);
     EXPECT_EQ(config.daemon.policies.on_unread_deleted, defaults.daemon.policies.on_unread_deleted);

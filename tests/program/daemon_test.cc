@@ -17,23 +17,14 @@
 namespace lethe {
 namespace {
 
-TEST(DaemonTest, AnEngineThatPromisesLessIsRefused) {
+TEST(DaemonTest, EveryEngineOfTheLibraryIsTaken) {
   DaemonOptions options;
   options.process.brokers = "127.0.0.1:1";
   options.input = "events";
   options.output = "unique";
   options.process.group = "daemon-test";
-  for (const Reference engine : {Reference::kBloom, Reference::kRecycled, Reference::kOpposite}) {
-    options.reference = engine;
-    EXPECT_EQ(Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options).status(),
-              absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(engine),
-                                                      " is for comparisons: ", BrokenPromise(engine),
-                                                      "; use compact, exact or published")));
-  }
-  for (const AnyEngine& engine :
-       {AnyEngine(Reference::kPublished), AnyEngine(Engine::kExact), AnyEngine(Engine::kCompact)}) {
-    options.stage.engine = engine.own;
-    options.reference = engine.reference;
+  for (const Engine engine : {Engine::kPublished, Engine::kExact, Engine::kCompact}) {
+    options.stage.engine = engine;
     EXPECT_TRUE(Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options).ok())
         << EngineName(engine);
   }

@@ -361,7 +361,7 @@ TEST(FilterCommandTest, TimeIsTheRecords) {
     absl::StrAppend(&late, "{\"t\":\"1970-01-05T00:00:00.", 100 + i, "Z\"}\n");
   }
   const std::string same = "{\"id\":\"same\"}\n";
-  for (const AnyEngine& engine : {AnyEngine(Reference::kPublished), AnyEngine(Engine::kExact),
+  for (const AnyEngine& engine : {AnyEngine(Engine::kPublished), AnyEngine(Engine::kExact),
                                   AnyEngine(Engine::kCompact), AnyEngine(Reference::kRecycled)}) {
     options.stage.engine = engine.own;
     options.reference = engine.reference;

@@ -133,7 +133,7 @@ DaemonOptions Process::OptionsFor(int topic) const {
   DaemonOptions options = OptionsOf(site_.schedule, instance_, topic, TopicNames(site_.schedule, topic));
   if (site_.lacks_memory) {
     options.stage.memory_limit_bytes =
-        SmallestLimitBytes(options.stage, LimitsOf(options.engine()), site_.schedule.filters);
+        SmallestLimitBytes(options.stage, LimitsOf(options.stage.engine), site_.schedule.filters);
   }
   return options;
 }

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
-#include "src/reference/published/paper.h"
+#include "src/published/paper.h"
 #include "src/reference/reference_filter.h"
 #include "tests/support/filter_testing.h"
 
@@ -66,7 +66,7 @@ class SimulatedLoad {
 
   explicit SimulatedLoad(const Options& options) : options_(options), memory_(options.limit_bytes) {
     absl::StatusOr<std::unique_ptr<Filter>> filter = NewFilter(
-        Reference::kPublished,
+        Engine::kPublished,
         {.horizon = absl::Milliseconds(kHorizonMs), .target_fpp = options.target_fpp, .memory = &memory_});
     EXPECT_TRUE(filter.ok()) << filter.status();
     filter_ = *std::move(filter);

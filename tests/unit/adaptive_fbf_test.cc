@@ -1,4 +1,4 @@
-#include "src/reference/published/adaptive_fbf.h"
+#include "src/published/adaptive_fbf.h"
 
 #include <gtest/gtest.h>
 

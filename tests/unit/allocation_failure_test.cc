@@ -28,7 +28,6 @@
 #include "lethe/stage.h"
 #include "src/filter/ordered_id_set.h"
 #include "src/memory/line_memory.h"
-#include "src/reference/any_engine.h"
 
 namespace {
 
@@ -128,7 +127,6 @@ int64_t StreamMs(const Partition& partition) {
 struct Case {
   std::string name;
   StageOptions options;
-  std::optional<Reference> reference = std::nullopt;
   int64_t most_lost = 0;  // new events that are dropped, at the target
   size_t batch = 400;
 };
@@ -141,9 +139,7 @@ class Player {
   explicit Player(const Case& played) : case_(played) {}
 
   void Play() {
-    auto stage = FaultyOnce([&] {
-      return CreateStage({case_.options.engine, case_.reference}, case_.options);
-    });
+    auto stage = FaultyOnce([&] { return DedupStage::Create(case_.options); });
     ASSERT_TRUE(stage.ok()) << stage.status();
     auto partition = FaultyOnce([&] { return (*stage)->Open("orders-0"); });
     ASSERT_TRUE(partition.ok()) << partition.status();
@@ -305,7 +301,7 @@ std::vector<Case> Cases() {
   shards.options.audit_share = 0.25;
   Case exact = {"Exact", Options(Engine::kExact, 1e-9)};
   exact.batch = 2000;
-  Case published = {"Published", Options(Engine::kCompact, 1e-3), Reference::kPublished};
+  Case published = {"Published", Options(Engine::kPublished, 1e-3)};
   published.options.memory_limit_bytes = 1 << 20;
   published.most_lost = 100;
   return {compact, shards, exact, published};

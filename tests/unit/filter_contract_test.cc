@@ -230,7 +230,7 @@ TEST_P(FilterContractTest, MemoryComesFromTheBudgetAndGoesBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, FilterContractTest,
-                         testing::Values<AnyEngine>(Engine::kCompact, Engine::kExact, Reference::kPublished),
+                         testing::Values<AnyEngine>(Engine::kCompact, Engine::kExact, Engine::kPublished),
                          NameOf);
 
 // Those of them that grow with their load.

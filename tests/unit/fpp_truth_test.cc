@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "src/reference/published/published_fbf.h"
-#include "src/reference/published/published_model.h"
+#include "src/published/published_fbf.h"
+#include "src/published/published_model.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "lethe/event.h"
-#include "src/reference/arrays/bit_positions.h"
+#include "src/published/bit_positions.h"
 #include "src/text/fixed_hash.h"
 #include "src/text/sip_hash.h"
 #include "tests/support/chosen_pairs.h"

@@ -9,9 +9,9 @@
 
 #include "lethe/filter.h"
 #include "src/engines/new_filter.h"
+#include "src/published/fixed_share.h"
+#include "src/published/published_fbf.h"
 #include "src/reference/any_engine.h"
-#include "src/reference/arrays/fixed_share.h"
-#include "src/reference/published/published_fbf.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {
@@ -40,7 +40,7 @@ TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
             "target_fpp: 0 is too low for the engine compact; the nearest that can be is 1e-15");
   EXPECT_EQ(Refusal({.target_fpp = 1}),
             "target_fpp: 1 is too high for the engine compact; the nearest that can be is 0.1");
-  const EngineLimits published = LimitsOf(Reference::kPublished);
+  const EngineLimits published = LimitsOf(Engine::kPublished);
   EXPECT_EQ(Validate(StageOptions{.target_fpp = 1e-13}, published).message(),
             "target_fpp: 1e-13 is too low for the engine published; the nearest that can be is 1e-12");
   EXPECT_EQ(Refusal({.target_fpp = 1, .engine = Engine::kExact}),
@@ -62,7 +62,7 @@ TEST(EngineTest, NamesAndEnginesAreEachOthers) {
 
 TEST(EngineTest, ThreeBreakThePromise) {
   for (const AnyEngine engine :
-       {AnyEngine(Engine::kCompact), AnyEngine(Reference::kPublished), AnyEngine(Engine::kExact)}) {
+       {AnyEngine(Engine::kCompact), AnyEngine(Engine::kPublished), AnyEngine(Engine::kExact)}) {
     EXPECT_EQ(BrokenPromise(engine), "") << EngineName(engine);
   }
   for (const Reference engine : {Reference::kBloom, Reference::kRecycled, Reference::kOpposite}) {
@@ -114,7 +114,7 @@ TEST(OptionsTest, MemoryMustHoldTheSmallestFilterOfEveryShard) {
 TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
   MemoryBudget memory(int64_t{1} << 30);
   {
-    auto filter = NewFilter(Reference::kPublished, {.memory = &memory});
+    auto filter = NewFilter(AnyEngine(Engine::kPublished), {.memory = &memory});
     ASSERT_TRUE(filter.ok()) << filter.status();
     // Two generations of the sixteen that a 64th of the limit has room for.
     EXPECT_EQ(memory.used_bytes(), int64_t{2} << 20);
@@ -126,7 +126,7 @@ TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
 TEST(NewFilterTest, WhatValidatePassesFindsRoom) {
   for (int64_t limit = kSmallestShareBytes; limit <= int64_t{1} << 24; limit = limit * 5 / 4) {
     MemoryBudget memory(limit);
-    EXPECT_TRUE(NewFilter(Reference::kPublished, {.memory = &memory}).ok()) << limit;
+    EXPECT_TRUE(NewFilter(AnyEngine(Engine::kPublished), {.memory = &memory}).ok()) << limit;
   }
 }
 
@@ -160,7 +160,7 @@ TEST(NewFilterTest, RefusesWhatCannotBe) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(NewFilter({.memory = nullptr}).status().code(), absl::StatusCode::kInvalidArgument);
   MemoryBudget none(1000);
-  EXPECT_EQ(NewFilter(Reference::kPublished, {.memory = &none}).status().code(),
+  EXPECT_EQ(NewFilter(AnyEngine(Engine::kPublished), {.memory = &none}).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 

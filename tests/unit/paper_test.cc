@@ -1,4 +1,4 @@
-#include "src/reference/published/paper.h"
+#include "src/published/paper.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/reference/published/published_model.h"
+#include "src/published/published_model.h"
 #include "tests/support/seed.h"
 
 namespace lethe {

@@ -1,4 +1,4 @@
-#include "src/reference/published/published_check.h"
+#include "src/published/published_check.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "src/reference/published/published_model.h"
+#include "src/published/published_model.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

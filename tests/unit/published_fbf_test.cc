@@ -1,4 +1,4 @@
-#include "src/reference/published/published_fbf.h"
+#include "src/published/published_fbf.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/reference/published/published_model.h"
+#include "src/published/published_model.h"
 
 #include <gtest/gtest.h>
 

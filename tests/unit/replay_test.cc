@@ -98,7 +98,7 @@ class ReplayTest : public testing::TestWithParam<AnyEngine> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Engines, ReplayTest,
-                         testing::Values<AnyEngine>(Engine::kExact, Engine::kCompact, Reference::kPublished),
+                         testing::Values<AnyEngine>(Engine::kExact, Engine::kCompact, Engine::kPublished),
                          [](const auto& tested) { return std::string(EngineName(tested.param)); });
 
 // The live run passes each id once. The restarted one reads the last horizon again; then copies come of what

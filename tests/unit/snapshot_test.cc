@@ -695,7 +695,7 @@ TEST_F(SnapshotTest, OtherEnginesSayThatTheyCannot) {
 TEST_F(SnapshotTest, EnginesWithoutSnapshotsSaySo) {
   SaveSmall();
   const std::string before = Contents(path_);
-  for (const Reference engine : {Reference::kPublished, Reference::kRecycled, Reference::kOpposite}) {
+  for (const Reference engine : {Reference::kRecycled, Reference::kOpposite}) {
     const auto stage = *CreateStage(engine, options_);
     const auto partition = *stage->Open("p");
     EXPECT_TRUE(partition->Judge("a", absl::FromUnixMillis(kStartMs)).ok());

@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      // Its intervals may be as long as the horizon.
                                      Filters{"Published",
                                              [](const FilterOptions& options) {
-                                               return NewFilter(Reference::kPublished, options);
+                                               return NewFilter(AnyEngine(Engine::kPublished), options);
                                              },
                                              // A generation may span a transaction, two and a half
                                              // horizons of a log.

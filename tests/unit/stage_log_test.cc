@@ -171,11 +171,13 @@ class StageLogTest : public testing::TestWithParam<Filters> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Filters, StageLogTest,
-    testing::Values(
-        Filters{"Exact", ExactFilter::Factory()},
-        Filters{"Compact", [](const FilterOptions& options) { return NewFilter(options); }},
-        Filters{"Published",
-                [](const FilterOptions& options) { return NewFilter(Reference::kPublished, options); }, 4}),
+    testing::Values(Filters{"Exact", ExactFilter::Factory()},
+                    Filters{"Compact", [](const FilterOptions& options) { return NewFilter(options); }},
+                    Filters{"Published",
+                            [](const FilterOptions& options) {
+                              return NewFilter(AnyEngine(Engine::kPublished), options);
+                            },
+                            4}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST_P(StageLogTest, KeepsThePromiseThroughAbortsAndRebuilds) {

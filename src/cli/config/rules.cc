@@ -160,7 +160,7 @@ absl::Status SetMaxFuture(Draft& draft) {
 // Each value was good by itself; an engine may have limits of its own.
 absl::Status CheckStage(Draft& draft) {
   const DaemonOptions& daemon = draft.config.daemon;
-  const absl::Status status = Validate(daemon.stage, LimitsOf(daemon.engine()));
+  const absl::Status status = Validate(daemon.stage);
   if (status.ok() || !draft.given.contains("engine")) return status;
   return Wrong(draft.PlaceOf("engine"), status.message());
 }

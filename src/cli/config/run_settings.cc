@@ -13,6 +13,7 @@
 #include "src/cli/config/setting.h"
 #include "src/cli/config/units.h"
 #include "src/pipeline/options/options.h"
+#include "src/reference/any_engine.h"
 
 namespace lethe {
 namespace {
@@ -35,7 +36,6 @@ absl::Status StoreKeptEngine(absl::string_view text, DaemonOptions& target) {
   const absl::StatusOr<size_t> index = ChoiceIn(kEngines, text);
   if (!index.ok()) return BadValue(text, index.status().message());
   target.stage.engine = named->own;
-  target.reference = named->reference;
   return absl::OkStatus();
 }
 

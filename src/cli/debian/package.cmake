@@ -37,6 +37,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_NAME liblethe-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS 
   "${CPACK_DEBIAN_LIB_PACKAGE_NAME} (= ${PROJECT_VERSION}), libabsl-dev, libxxhash-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS prometheus-cpp-dev)
 set(CPACK_DEBIAN_DEV_DESCRIPTION "The engine of lethe as a library for C++ and C: filters with a bounded share of
 false positives that forget events older than a horizon, with snapshots,
 counters, and the reconciliation of two sets.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
+#include "connectors/prometheus/filter_metrics.h"
 #include "src/adapt/step_log.h"
 #include "src/fpp/audit.h"
 
@@ -18,7 +19,7 @@ namespace {
 using prometheus::MetricFamily;
 using Partitions = std::vector<const PartitionReport*>;
 
-constexpr const char* kLabels = "group, topic, partition";
+constexpr const char* kLabels = kPartitionLabels;
 
 constexpr MetricDefinition kRecords = {
     "lethe_records_total",
@@ -75,17 +76,6 @@ constexpr Counted kRoutingActionKinds[] = {
     {"diverted", &RecordCounts::diverted},
     {"dropped", &RecordCounts::dropped},
 };
-
-constexpr MetricDefinition kSteps = {
-    "lethe_adaptation_steps_total",
-    kCounter,
-    "group, topic, partition, kind, reason",
-    "steps",
-    "Steps by which the filter adapted itself: refresh, unfold, fold, unfold_refused, shorten_window, "
-    "scale_up, scale_down.",
-    "`unfold_refused` or `shorten_window`: the memory limit is reached; raise `memory`, or "
-    "state a shorter `horizon` or a higher `fpp`.",
-    Fold::kSum};
 
 struct PartitionMetric {
   MetricDefinition definition;
@@ -211,133 +201,23 @@ constexpr PartitionMetric kMetrics[] = {
       "It ends by itself, in stream time. If no copy may pass when a topic grows, set `scope: topic`.",
       Fold::kSum},
      [](const PartitionReport& p) { return p.keys_moved ? 1.0 : 0.0; }},
-    {{"lethe_filter_fpp_target_ratio", kGauge, kLabels, "probability",
-      "The configured rate of false positives.", "Set by `fpp`.", Fold::kMax},
-     [](const PartitionReport& p) { return p.filter.filter.fpp.target; }},
-    {{"lethe_filter_fpp_modelled_ratio", kGauge, kLabels, "probability",
-      "Probability that a new id is called a duplicate, modelled from the loads.",
-      "Over the target: raise `memory`, and report it.", Fold::kMax},
-     [](const PartitionReport& p) { return p.filter.filter.fpp.modelled; }},
-    {{"lethe_filter_fpp_estimated_ratio", kGauge, kLabels, "probability",
-      "Probability that a new id is called a duplicate, estimated from the set bits.",
-      "Far from the modelled one: report it, with the log.", Fold::kMax},
-     [](const PartitionReport& p) { return p.filter.filter.fpp.estimated; }},
-    {{"lethe_filter_fpp_estimated_deviation_ratio", kGauge, kLabels, "probability",
-      "Standard deviation of the estimated probability.",
-      "The value of all bits is within three deviations of the estimate. 0: all bits were read, or the "
-      "engine takes no sample.",
-      Fold::kMax},
-     [](const PartitionReport& p) { return p.filter.filter.fpp.deviation; }},
-    {{"lethe_filter_fpp_interval_end_ratio", kGauge, kLabels, "probability",
-      "The modelled probability at the end of the last interval, the worst.", "As for the modelled one.",
-      Fold::kMax},
-     [](const PartitionReport& p) { return p.filter.filter.fpp.at_interval_end; }},
-    {{"lethe_audit_share_ratio", kGauge, kLabels, "share",
-      "Share of the ids that an exact set checks as well.",
-      "It was halved: the memory limit has no room for the audit.", Fold::kOneAudit},
-     [](const PartitionReport& p) { return p.filter.audit.share; }},
-    {{"lethe_audit_fresh_events_total", kCounter, kLabels, "events",
-      "Audited events with an id that cannot be in the filter.",
-      "Few: the audit's interval is wide; it needs time.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.fresh); }},
-    {{"lethe_audit_false_drops_total", kCounter, kLabels, "events",
-      "Fresh audited events that did not pass: unique events lost.",
-      "Divide by the audited share for the loss of all traffic; compare the measured FPP with the target.",
-      Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.false_drops); }},
-    {{"lethe_audit_copies_total", kCounter, kLabels, "events",
-      "Audited events whose id passed within the horizon.", "These are true duplicates.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.copies); }},
-    {{"lethe_audit_missed_copies_total", kCounter, kLabels, "events", "Audited copies that passed.",
-      "Above 0: the window was short (see `lethe_filter_window_seconds`), or the first copy was itself a "
-      "false positive.",
-      Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.missed); }},
-    {{"lethe_audit_payload_mismatches_total", kCounter, kLabels, "events",
-      "Audited copies with another value than the first: the id does not identify the event.",
-      "lethe drops different events as duplicates: choose an `id` that tells them apart.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.payload_mismatches); }},
-    {{"lethe_audit_fpp_measured_ratio", kGauge, kLabels, "probability",
-      "The rate of false positives that the audit found.", "Read it with its interval.", Fold::kOneAudit},
-     [](const PartitionReport& p) { return p.filter.audit.fpp_measured; }},
-    {{"lethe_audit_fpp_low_ratio", kGauge, kLabels, "probability",
-      "Low end of the audit's 99 % confidence interval.",
-      "Over the target or the estimate: lethe loses more events than promised; see the runbook.",
-      Fold::kOneAudit},
-     [](const PartitionReport& p) { return p.filter.audit.fpp_low; }},
-    {{"lethe_audit_fpp_high_ratio", kGauge, kLabels, "probability",
-      "High end of the audit's 99 % confidence interval.",
-      "Far over the target: too few events were audited so far.", Fold::kOneAudit},
-     [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
-    {{"lethe_filter_past_generations", kGauge, kLabels, "generations", "N: past generations of the filter.",
-      "It rises with the load and falls with it. Of `compact` and `exact` it is 16 while the load is steady; "
-      "their table adapts, too (`lethe_filter_ids`, `lethe_filter_lines`, `lethe_filter_memory_bytes`).",
-      Fold::kMax},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.shape.past_generations); }},
-    {{"lethe_filter_refresh_period_seconds", kGauge, kLabels, "seconds",
-      "t: stream time between the last two refreshes.",
-      "It falls as the load rises. Of `published` it is the horizon / (N + 1). Of `compact` and `exact` it "
-      "is a sixteenth of the horizon while the load is steady, and an eighth at most.",
-      Fold::kMax},
-     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.shape.refresh_period); }},
-    {{"lethe_filter_generation_bytes", kGauge, kLabels, "bytes",
-      "m, in bytes: the size of one generation; of `compact` its share of the table.",
-      "It follows the load in `compact`, and is fixed by the memory limit in `published`.", Fold::kMax},
-     [](const PartitionReport& p) {
-       return static_cast<double>(p.filter.filter.shape.bits_per_generation) / 8;
-     }},
-    {{"lethe_filter_hashes", kGauge, kLabels, "bits",
-      "k: bits set for an id in one generation, or bits of its fingerprint.", "It is fixed by the layout.",
-      Fold::kMax},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.shape.bits_per_id); }},
-    {{"lethe_filter_lines", kGauge, kLabels, "lines",
-      "Lines of 64 bytes that hold the ids; 0 in layouts without lines.",
-      "It follows the load; nothing to do.", Fold::kMax},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.shape.lines); }},
-    {{"lethe_filter_ids", kGauge, kLabels, "ids", "Ids in the filter.",
-      "More than rate times horizon: expired ids are still being removed.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.ids); }},
-    {{"lethe_filter_present_fill_ratio", kGauge, kLabels, "share of bits",
-      "Share of bits that are set in the present generation.",
-      "It rises through an interval and falls with a refresh. It stays high: the memory limit is reached.",
-      Fold::kMax},
-     [](const PartitionReport& p) { return p.filter.filter.present_fill; }},
-    {{"lethe_filter_window_seconds", kGauge, kLabels, "seconds",
-      "Stream time that the filter covers: at least the horizon, or all since the start.",
-      "Under `lethe_filter_horizon_seconds` after the memory limit was reached: late copies may pass; raise "
-      "`memory`.",
-      Fold::kMin},
-     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.window); }},
-    {{"lethe_filter_memory_bytes", kGauge, kLabels, "bytes", "Memory of the filter.",
-      "The limit is one for all filters: `lethe_memory_limit_bytes`.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
-    {{"lethe_filter_memory_above_need_bytes", kGauge, kLabels, "bytes",
-      "Memory of the filter above a full table of its ids.",
-      "High for more than a horizon after the load has fallen: report it. 0 for other engines than `compact` "
-      "and `exact`.",
-      Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_above_need_bytes); }},
-    {{"lethe_audit_memory_bytes", kGauge, kLabels, "bytes", "Memory of the audit's exact set.",
-      "It counts against the limit, too.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.memory_bytes); }},
-    {{"lethe_filter_refreshes_total", kCounter, kLabels, "refreshes",
-      "Refreshes of the filter since it was created.",
-      "None while ids come in: a quarter of the horizon has not passed yet.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
-    {{"lethe_filter_memory_limit_hits_total", kCounter, kLabels, "times",
-      "Times that the memory limit shortened the window.", "It rises: raise `memory`.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
-    {{"lethe_filter_lost_ids_total", kCounter, kLabels, "ids",
-      "Ids that the filter had no room for, and does not remember.",
-      "Above 0: somebody chooses ids by their hashes; see the runbook.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.lost_ids); }},
 };
 
-double Folded(const PartitionMetric& metric, const Partitions& partitions, const PartitionReport& one_audit) {
-  if (metric.definition.fold == Fold::kOneAudit) return metric.value(one_audit);
-  double folded = metric.value(*partitions.front());
+double ValueOf(const PartitionMetric& metric, const PartitionReport& partition) {
+  return metric.value(partition);
+}
+double ValueOf(const FilterMetric& metric, const PartitionReport& partition) {
+  return metric.value(partition.filter);
+}
+bool IsOfRouting(const PartitionMetric& metric) { return metric.of_routing; }
+bool IsOfRouting(const FilterMetric&) { return false; }
+
+template <typename Metric>
+double Folded(const Metric& metric, const Partitions& partitions, const PartitionReport& one_audit) {
+  if (metric.definition.fold == Fold::kOneAudit) return ValueOf(metric, one_audit);
+  double folded = ValueOf(metric, *partitions.front());
   for (const PartitionReport* partition : absl::MakeSpan(partitions).subspan(1)) {
-    const double value = metric.value(*partition);
+    const double value = ValueOf(metric, *partition);
     switch (metric.definition.fold) {
       case Fold::kMax:
         folded = std::max(folded, value);
@@ -350,6 +230,13 @@ double Folded(const PartitionMetric& metric, const Partitions& partitions, const
     }
   }
   return folded;
+}
+
+// Those of partitions, then those of their filters.
+template <typename Use>
+void ForEachMetric(const Use& use) {
+  for (const PartitionMetric& metric : kMetrics) use(metric);
+  for (const FilterMetric& metric : FilterMetrics()) use(metric);
 }
 
 // Folds the figures that are neither sums nor maxima of the partitions' values.
@@ -377,15 +264,6 @@ void AddCounts(const PartitionReport& partition, const char* label, absl::Span<c
   }
 }
 
-void AddSteps(const PartitionReport& partition, const Labels& labels, MetricFamily* family) {
-  for (const StepCount& steps : partition.filter.filter.step_counts) {
-    Labels all = labels;
-    all.push_back({"kind", StepKindName(steps.kind)});
-    all.push_back({"reason", std::string(steps.reason)});
-    AddSample(static_cast<double>(steps.count), std::move(all), family);
-  }
-}
-
 // Adds the counts by kind of record and step, in the order of the definitions. Returns the next family.
 std::vector<MetricFamily>::iterator AddKinds(const PartitionReport& partition, bool is_routing,
                                              const Labels& labels, std::vector<MetricFamily>* families) {
@@ -398,7 +276,7 @@ std::vector<MetricFamily>::iterator AddKinds(const PartitionReport& partition, b
             &*family++);
   if (is_routing) AddSample(static_cast<double>(partition.counts.unique), labels, &*family);
   ++family;
-  if (!is_routing) AddSteps(partition, labels, &*family);
+  if (!is_routing) AddSteps(partition.filter, labels, &*family);
   return ++family;
 }
 
@@ -406,12 +284,12 @@ void AddFolded(const Partitions& partitions, bool is_routing, const Labels& labe
                std::vector<MetricFamily>* families) {
   const PartitionReport folded = FoldedReport(partitions);
   auto family = AddKinds(folded, is_routing, labels, families);
-  for (const PartitionMetric& metric : kMetrics) {
-    if (metric.definition.fold != Fold::kLeftOut && (!is_routing || metric.of_routing)) {
+  ForEachMetric([&](const auto& metric) {
+    if (metric.definition.fold != Fold::kLeftOut && (!is_routing || IsOfRouting(metric))) {
       AddSample(Folded(metric, partitions, folded), labels, &*family);
     }
     ++family;
-  }
+  });
 }
 
 void AddEach(const Partitions& partitions, bool is_routing, const Labels& labels,
@@ -420,10 +298,10 @@ void AddEach(const Partitions& partitions, bool is_routing, const Labels& labels
     Labels own = labels;
     own.push_back({"partition", absl::StrCat(partition->partition)});
     auto family = AddKinds(*partition, is_routing, own, families);
-    for (const PartitionMetric& metric : kMetrics) {
-      if (!is_routing || metric.of_routing) AddSample(metric.value(*partition), own, &*family);
+    ForEachMetric([&](const auto& metric) {
+      if (!is_routing || IsOfRouting(metric)) AddSample(ValueOf(metric, *partition), own, &*family);
       ++family;
-    }
+    });
   }
 }
 
@@ -455,29 +333,9 @@ double LagOf(const PartitionReport& partition) {
   return partition.log.is_answered ? static_cast<double>(partition.log.lag()) : std::nan("");
 }
 
-const char* StepKindName(AdaptationStep::Kind kind) {
-  switch (kind) {
-    case AdaptationStep::Kind::kRefresh:
-      return "refresh";
-    case AdaptationStep::Kind::kUnfold:
-      return "unfold";
-    case AdaptationStep::Kind::kFold:
-      return "fold";
-    case AdaptationStep::Kind::kUnfoldRefused:
-      return "unfold_refused";
-    case AdaptationStep::Kind::kShortenWindow:
-      return "shorten_window";
-    case AdaptationStep::Kind::kScaleUp:
-      return "scale_up";
-    case AdaptationStep::Kind::kScaleDown:
-      return "scale_down";
-  }
-  return "unknown";
-}
-
 std::vector<MetricDefinition> PartitionDefinitions() {
-  std::vector<MetricDefinition> definitions = {kRecords, kActions, kRouted, kSteps};
-  for (const PartitionMetric& metric : kMetrics) definitions.push_back(metric.definition);
+  std::vector<MetricDefinition> definitions = {kRecords, kActions, kRouted, AdaptationSteps()};
+  ForEachMetric([&](const auto& metric) { definitions.push_back(metric.definition); });
   return definitions;
 }
 

@@ -6,14 +6,10 @@
 
 #include <vector>
 
-#include "lethe/status.h"
 #include "src/cli/metrics/metric_family.h"
 #include "src/pipeline/report/report.h"
 
 namespace lethe {
-
-// As the label `kind` says it, and /status.
-const char* StepKindName(AdaptationStep::Kind kind);
 
 // In records; NaN if it is not known.
 double LagOf(const PartitionReport& partition);

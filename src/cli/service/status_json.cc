@@ -6,8 +6,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
+#include "connectors/prometheus/filter_metrics.h"
 #include "lethe/filter.h"
-#include "src/cli/metrics/partition_metrics.h"
 #include "src/pipeline/report/remarks.h"
 
 namespace lethe {

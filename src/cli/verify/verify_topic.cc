@@ -46,7 +46,7 @@ Fate FateOf(Action action) {
 // lasts an eighth of the horizon at most; `published` may have few filters.
 absl::Duration WindowOf(const DaemonOptions& options) {
   const absl::Duration horizon = options.stage.horizon;
-  const absl::Duration window = options.reference ? 2 * horizon : horizon * 5 / 4;
+  const absl::Duration window = options.stage.engine == Engine::kPublished ? 2 * horizon : horizon * 5 / 4;
   // What the routers may be apart.
   return options.scope == Scope::kTopic ? window * 9 / 8 + 2 * LeadOf(horizon) : window;
 }

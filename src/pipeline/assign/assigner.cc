@@ -157,7 +157,7 @@ void Assigner::OpenFilter(Task& task, RestartPoint start) {
 
 bool Assigner::MakeRoomForFilters(int64_t partitions, absl::Time now) {
   const MemoryBudget& memory = stage_.memory();
-  const int64_t needed = SmallestLimitBytes(options_.stage, LimitsOf(options_.engine()), partitions);
+  const int64_t needed = SmallestLimitBytes(options_.stage, LimitsOf(options_.stage.engine), partitions);
   while (memory.limit_bytes() - memory.used_bytes() < needed) {
     if (!GiveUpKept(now - kMayComeBackFor)) return false;
   }

@@ -51,12 +51,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(std::unique_ptr<Connector
       (!topics.empty() && (IsPattern(topics.front().input) || !topics.front().merged.empty()));
   if (topics.empty()) topics.push_back(options);
   for (const DaemonOptions& topic : topics) {
-    if (const absl::string_view broken = BrokenPromise(topic.engine()); !broken.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(topic.engine()),
-                                                     " is for comparisons: ", broken,
-                                                     "; use compact, exact or published"));
-    }
-    if (absl::Status status = Validate(topic.stage, LimitsOf(topic.engine())); !status.ok()) return status;
+    if (absl::Status status = Validate(topic.stage); !status.ok()) return status;
   }
   std::unique_ptr<Daemon> daemon(
       new Daemon(std::move(connector), std::move(options), std::move(open_store), clock));
@@ -66,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(std::unique_ptr<Connector
     daemon->lanes_.push_back(
         &daemon->routing_.emplace(RoutingOptions(*routed, routed->input), *daemon->connector_, clock));
   }
-  auto memory = CreateStage(daemon->judging_.options().engine(), daemon->judging_.options().stage);
+  auto memory = DedupStage::Create(daemon->judging_.options().stage);
   if (!memory.ok()) return memory.status();
   daemon->memory_ = *std::move(memory);
   if (!is_list) return daemon;
@@ -211,7 +206,7 @@ absl::Status Daemon::InspectRouted() {
 }
 
 absl::Status Daemon::AddRouter(const DaemonOptions& options, Topics topics) {
-  auto filters = CreateStage(options.engine(), options.stage);
+  auto filters = DedupStage::Create(options.stage);
   if (!filters.ok()) return filters.status();
   auto flow = std::make_unique<Flow>(options, *std::move(filters));
   flow->SetTopics(std::move(topics));
@@ -251,7 +246,7 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> Daemon::OpenSnapshots(const Daemo
 }
 
 absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool is_logged) {
-  auto filters = CreateStage(options.engine(), options.stage, memory_.get());
+  auto filters = DedupStage::Create(options.stage, *memory_);
   if (!filters.ok()) return filters.status();
   auto flow = std::make_unique<Flow>(options, *std::move(filters));
   flow->SetTopics(std::move(topics));
@@ -398,7 +393,7 @@ DaemonReport Daemon::Report() const {
   report.brokers = options_.process.brokers;
   report.first = {judging_.options().input,
                   options_.output,
-                  EngineName(options_.engine()),
+                  EngineName(options_.stage.engine),
                   options_.stage.horizon,
                   options_.stage.target_fpp,
                   /*problem=*/"",
@@ -416,7 +411,7 @@ DaemonReport Daemon::Report() const {
     const DaemonOptions& options = flow.options;
     if (flow.snapshots != nullptr) report.snapshots += flow.snapshots->counts();
     if (!finder_) continue;
-    report.topics.push_back({options.input, options.output, EngineName(options.engine()),
+    report.topics.push_back({options.input, options.output, EngineName(options.stage.engine),
                              StatedHorizon(options), options.stage.target_fpp, /*problem=*/"",
                              options.half.routed_from});
   }

@@ -12,7 +12,6 @@
 #include "absl/time/time.h"
 #include "lethe/options.h"
 #include "src/record/record_reader.h"
-#include "src/reference/any_engine.h"
 
 namespace lethe {
 
@@ -150,10 +149,8 @@ struct DaemonOptions {
   absl::Duration max_future = absl::Hours(1);
   Policies policies;
   StageOptions stage;
-  std::optional<Reference> reference;  // a filter in place of stage.engine, for comparisons
   Half half;
 
-  AnyEngine engine() const { return {stage.engine, reference}; }
   // Whether both halves are meant.
   bool has_two_stages() const { return scope == Scope::kTopic && !half.routing && half.routed_from.empty(); }
   // Where both are meant: all that are merged.

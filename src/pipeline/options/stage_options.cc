@@ -53,7 +53,6 @@ DaemonOptions RoutingOptions(const DaemonOptions& options, const std::string& in
   routing.process.snapshots = {};
   // Routers remember no ids: a restart reads a second of the log again.
   routing.stage = {.horizon = absl::Seconds(1), .engine = Engine::kExact, .audit_share = 0};
-  routing.reference.reset();
   return routing;
 }
 
@@ -171,7 +170,8 @@ absl::StatusOr<SmallestTopic> LeastPartitions(
 
 int64_t LeastMemory(const DaemonOptions& options, int32_t partitions) {
   constexpr int64_t kKiB = 1024;
-  return (SmallestLimitBytes(options.stage, LimitsOf(options.engine()), partitions) + kKiB - 1) / kKiB * kKiB;
+  return (SmallestLimitBytes(options.stage, LimitsOf(options.stage.engine), partitions) + kKiB - 1) / kKiB *
+         kKiB;
 }
 
 std::string LeastMemoryText(const DaemonOptions& options, int32_t partitions) {

@@ -33,7 +33,7 @@ Finding LimitFinding(const std::string& where, double rate, int64_t planned_byte
 
 std::optional<Finding> ApplyMemoryRule(const DaemonOptions& options, const std::string& input, double rate,
                                        bool is_young) {
-  if (options.engine() != Engine::kCompact) return std::nullopt;
+  if (options.stage.engine != Engine::kCompact) return std::nullopt;
   const std::string where = absl::StrCat("input topic ", input);
   if (rate < kLeastRate) {
     return Finding{Severity::kOk, kMemoryCheck, where,
@@ -81,7 +81,7 @@ Finding ApplyMemoryRule(const MemoryNeed& need, int64_t limit_bytes) {
 }
 
 absl::StatusOr<int64_t> PlannedMemory(const DaemonOptions& options, double rate) {
-  if (options.engine() != Engine::kCompact || rate < kLeastRate) return 0;
+  if (options.stage.engine != Engine::kCompact || rate < kLeastRate) return 0;
   PlanRequest request;
   request.rate = rate;
   const bool is_routed = options.scope == Scope::kTopic;

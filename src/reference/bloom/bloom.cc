@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/reference/arrays/fixed_share.h"
-#include "src/reference/published/published_model.h"
+#include "src/published/fixed_share.h"
+#include "src/published/published_model.h"
 
 namespace lethe {
 

@@ -9,7 +9,7 @@
 #include "src/filter/each_id.h"
 #include "src/filter/stream_clock.h"
 #include "src/memory/reservation.h"
-#include "src/reference/arrays/bit_array.h"
+#include "src/published/bit_array.h"
 
 namespace lethe {
 

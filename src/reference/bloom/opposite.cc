@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/reference/arrays/fixed_share.h"
+#include "src/published/fixed_share.h"
 
 namespace lethe {
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "src/filter/each_id.h"
 #include "src/memory/reservation.h"
-#include "src/reference/arrays/bit_positions.h"
+#include "src/published/bit_positions.h"
 
 namespace lethe {
 

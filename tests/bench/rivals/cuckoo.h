@@ -11,7 +11,7 @@
 #include "src/filter/each_id.h"
 #include "src/filter/stream_clock.h"
 #include "src/memory/line_memory.h"
-#include "src/reference/arrays/bit_positions.h"
+#include "src/published/bit_positions.h"
 #include "tests/bench/ring_status.h"
 #include "tests/bench/traffic.h"
 

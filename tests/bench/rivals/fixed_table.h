@@ -11,7 +11,7 @@
 #include "src/filter/compact_probe.h"
 #include "src/filter/each_id.h"
 #include "src/memory/line_memory.h"
-#include "src/reference/arrays/bit_positions.h"
+#include "src/published/bit_positions.h"
 
 namespace lethe::bench {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "src/reference/arrays/bit_array.h"
+#include "src/published/bit_array.h"
 
 namespace lethe::lab {
 namespace {

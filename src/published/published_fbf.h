@@ -1,6 +1,6 @@
 // The Forgetful Bloom Filter as published: the reference that the others are measured against.
-#ifndef LETHE_SRC_REFERENCE_PUBLISHED_PUBLISHED_FBF_H_
-#define LETHE_SRC_REFERENCE_PUBLISHED_PUBLISHED_FBF_H_
+#ifndef LETHE_SRC_PUBLISHED_PUBLISHED_FBF_H_
+#define LETHE_SRC_PUBLISHED_PUBLISHED_FBF_H_
 
 #include <cstdint>
 #include <memory>
@@ -11,8 +11,8 @@
 #include "src/filter/each_id.h"
 #include "src/filter/stream_clock.h"
 #include "src/memory/reservation.h"
-#include "src/reference/arrays/bit_array.h"
-#include "src/reference/published/published_model.h"
+#include "src/published/bit_array.h"
+#include "src/published/published_model.h"
 
 namespace lethe {
 
@@ -85,4 +85,4 @@ PublishedFbfOptions PublishedShape(const FilterOptions& options);
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_REFERENCE_PUBLISHED_PUBLISHED_FBF_H_
+#endif  // LETHE_SRC_PUBLISHED_PUBLISHED_FBF_H_

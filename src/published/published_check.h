@@ -1,11 +1,11 @@
 // What the filters on the published layout have in common: the check, and the look at their bits.
-#ifndef LETHE_SRC_REFERENCE_PUBLISHED_PUBLISHED_CHECK_H_
-#define LETHE_SRC_REFERENCE_PUBLISHED_PUBLISHED_CHECK_H_
+#ifndef LETHE_SRC_PUBLISHED_PUBLISHED_CHECK_H_
+#define LETHE_SRC_PUBLISHED_PUBLISHED_CHECK_H_
 
 #include <cstddef>
 
 #include "absl/types/span.h"
-#include "src/reference/arrays/bit_array.h"
+#include "src/published/bit_array.h"
 
 namespace lethe {
 
@@ -40,4 +40,4 @@ PublishedEstimate EstimatePublished(absl::Span<const BitArray* const> generation
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_REFERENCE_PUBLISHED_PUBLISHED_CHECK_H_
+#endif  // LETHE_SRC_PUBLISHED_PUBLISHED_CHECK_H_

@@ -1,4 +1,4 @@
-#include "src/reference/published/published_check.h"
+#include "src/published/published_check.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/reference/published/published_model.h"
+#include "src/published/published_model.h"
 
 namespace lethe {
 namespace {

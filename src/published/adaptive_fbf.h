@@ -1,6 +1,6 @@
 // The published Forgetful Bloom Filter with its paper's adaptation.
-#ifndef LETHE_SRC_REFERENCE_PUBLISHED_ADAPTIVE_FBF_H_
-#define LETHE_SRC_REFERENCE_PUBLISHED_ADAPTIVE_FBF_H_
+#ifndef LETHE_SRC_PUBLISHED_ADAPTIVE_FBF_H_
+#define LETHE_SRC_PUBLISHED_ADAPTIVE_FBF_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,8 @@
 #include "src/adapt/step_log.h"
 #include "src/filter/each_id.h"
 #include "src/memory/reservation.h"
-#include "src/reference/arrays/bit_array.h"
-#include "src/reference/published/paper.h"
+#include "src/published/bit_array.h"
+#include "src/published/paper.h"
 
 namespace lethe {
 
@@ -106,4 +106,4 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_REFERENCE_PUBLISHED_ADAPTIVE_FBF_H_
+#endif  // LETHE_SRC_PUBLISHED_ADAPTIVE_FBF_H_

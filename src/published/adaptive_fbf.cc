@@ -1,4 +1,4 @@
-#include "src/reference/published/adaptive_fbf.h"
+#include "src/published/adaptive_fbf.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "src/filter/stream_clock.h"
-#include "src/reference/published/published_check.h"
-#include "src/reference/published/published_fbf.h"
-#include "src/reference/published/published_model.h"
+#include "src/published/published_check.h"
+#include "src/published/published_fbf.h"
+#include "src/published/published_model.h"
 
 namespace lethe {
 namespace {

@@ -1,6 +1,6 @@
 // One Bloom filter: m bits, k of them for each id.
-#ifndef LETHE_SRC_REFERENCE_ARRAYS_BIT_ARRAY_H_
-#define LETHE_SRC_REFERENCE_ARRAYS_BIT_ARRAY_H_
+#ifndef LETHE_SRC_PUBLISHED_BIT_ARRAY_H_
+#define LETHE_SRC_PUBLISHED_BIT_ARRAY_H_
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 
 #include "absl/types/span.h"
 #include "lethe/event.h"
-#include "src/reference/arrays/bit_positions.h"
+#include "src/published/bit_positions.h"
 
 namespace lethe {
 
@@ -92,4 +92,4 @@ class BitArray {
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_REFERENCE_ARRAYS_BIT_ARRAY_H_
+#endif  // LETHE_SRC_PUBLISHED_BIT_ARRAY_H_

@@ -1,6 +1,6 @@
 // The size of filters that cannot adapt theirs.
-#ifndef LETHE_SRC_REFERENCE_ARRAYS_FIXED_SHARE_H_
-#define LETHE_SRC_REFERENCE_ARRAYS_FIXED_SHARE_H_
+#ifndef LETHE_SRC_PUBLISHED_FIXED_SHARE_H_
+#define LETHE_SRC_PUBLISHED_FIXED_SHARE_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -20,4 +20,4 @@ inline int64_t FixedShareBytes(const MemoryBudget& memory) {
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_REFERENCE_ARRAYS_FIXED_SHARE_H_
+#endif  // LETHE_SRC_PUBLISHED_FIXED_SHARE_H_

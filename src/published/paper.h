@@ -1,6 +1,6 @@
 // Adaptation as the Forgetful Bloom Filter's paper has it: how many filters, and how often they refresh.
-#ifndef LETHE_SRC_REFERENCE_PUBLISHED_PAPER_H_
-#define LETHE_SRC_REFERENCE_PUBLISHED_PAPER_H_
+#ifndef LETHE_SRC_PUBLISHED_PAPER_H_
+#define LETHE_SRC_PUBLISHED_PAPER_H_
 
 #include <cstdint>
 
@@ -104,4 +104,4 @@ class PaperPolicy {
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_REFERENCE_PUBLISHED_PAPER_H_
+#endif  // LETHE_SRC_PUBLISHED_PAPER_H_

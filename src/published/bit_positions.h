@@ -1,6 +1,6 @@
 // Where the bits of an id are in a Bloom filter of m bits.
-#ifndef LETHE_SRC_REFERENCE_ARRAYS_BIT_POSITIONS_H_
-#define LETHE_SRC_REFERENCE_ARRAYS_BIT_POSITIONS_H_
+#ifndef LETHE_SRC_PUBLISHED_BIT_POSITIONS_H_
+#define LETHE_SRC_PUBLISHED_BIT_POSITIONS_H_
 
 #include <bit>
 #include <cstdint>
@@ -41,4 +41,4 @@ class BitPositions {
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_REFERENCE_ARRAYS_BIT_POSITIONS_H_
+#endif  // LETHE_SRC_PUBLISHED_BIT_POSITIONS_H_

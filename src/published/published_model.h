@@ -3,8 +3,8 @@
 // Subramanyam, Gupta, Leslie, Wang: "Idempotent Distributed Counters Using a Forgetful Bloom Filter",
 // section IV. Everywhere: m bits in a generation, k bits set per id, generations newest first (future,
 // present, past 1, ..., past N).
-#ifndef LETHE_SRC_REFERENCE_PUBLISHED_PUBLISHED_MODEL_H_
-#define LETHE_SRC_REFERENCE_PUBLISHED_PUBLISHED_MODEL_H_
+#ifndef LETHE_SRC_PUBLISHED_PUBLISHED_MODEL_H_
+#define LETHE_SRC_PUBLISHED_PUBLISHED_MODEL_H_
 
 #include <vector>
 
@@ -48,4 +48,4 @@ double FppWithSharedIntervals(absl::Span<const double> interval_ids, double bits
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_REFERENCE_PUBLISHED_PUBLISHED_MODEL_H_
+#endif  // LETHE_SRC_PUBLISHED_PUBLISHED_MODEL_H_

@@ -1,4 +1,4 @@
-#include "src/reference/published/published_fbf.h"
+#include "src/published/published_fbf.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/reference/arrays/fixed_share.h"
-#include "src/reference/published/published_check.h"
+#include "src/published/fixed_share.h"
+#include "src/published/published_check.h"
 
 namespace lethe {
 namespace {

@@ -1,9 +1,9 @@
-#include "src/reference/published/paper.h"
+#include "src/published/paper.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "src/reference/published/published_model.h"
+#include "src/published/published_model.h"
 
 namespace lethe {
 namespace {
