@@ -511,6 +511,45 @@ TEST_F(SecurityTest, AWrongPasswordEndsItWithTheReason) {
 
 // A process of the same name, that comes in by another listener, throws it out of the group: its clients must
 // be recreated, from a key that is being replaced just then.
+// A listener of TLS without it, one without TLS with it, and SASL without a mechanism.
+TEST_F(SecurityTest, AWrongProtocolIsNamedByEachCommand) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const struct {
+    std::string brokers;
+    std::string protocol;
+    std::string named;
+  } cases[] = {{MutualAddress(), "PLAINTEXT", "security.protocol"},
+               {ScramAddress(), "PLAINTEXT", "security.protocol"},
+               {SharedBroker().bootstrap(), "SSL", "security.protocol"},
+               {ScramAddress(), "SASL_SSL", "sasl.mechanism is not set"}};
+  for (const auto& each : cases) {
+    const std::string config = certificates_->Path("protocol.yaml");
+    std::ofstream(config) << "brokers: " << each.brokers << "\ninput: " << flow.input()
+                          << "\noutput: " << flow.output()
+                          << "\nid: key\nkafka:\n  security.protocol: " << each.protocol << "\n";
+    const std::string brokers = "--brokers=" + each.brokers;
+    const std::string property = "--kafka=security.protocol=" + each.protocol;
+    const std::vector<Args> commands = {{"check", "--config", config},
+                                        {"verify", "--config", config},
+                                        {"survey", brokers, property, "--input", flow.input()},
+                                        {"counters", brokers, property, "--topic", flow.input()},
+                                        {"reconcile", brokers, property, "--topic", flow.input(), "--id",
+                                         "key", "--last", "1h", "--peer", "cat"}};
+    std::vector<std::unique_ptr<Process>> started;
+    for (const Args& command : commands) {
+      ProcessOptions options;
+      options.args = Args{LETHE_PROGRAM} + command;
+      started.push_back(Process::Start(options).value());
+    }
+    for (size_t i = 0; i < started.size(); ++i) {
+      EXPECT_NE(started[i]->Wait(absl::Minutes(1)).value_or(0), 0) << commands[i][0];
+      const std::string said = started[i]->Stdout() + started[i]->Stderr();
+      EXPECT_TRUE(absl::StrContains(said, each.named)) << each.protocol << " of " << commands[i][0] << ":\n"
+                                                       << said;
+    }
+  }
+}
+
 TEST_F(SecurityTest, AConsumerThatCannotBeRecreatedEndsItWithTheReason) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   Grant(Needed(flow, "User:CN=lethe"));

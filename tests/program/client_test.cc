@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/broker/embedded_broker.h"
 #include "connectors/kafka/client/fixed_properties.h"
+#include "tests/support/reply_server.h"
 
 namespace lethe::kafka {
 namespace {
@@ -70,6 +71,34 @@ TEST(ClientConfigTest, WhatLibrdkafkaQuotesOfTokensIsNotShown) {
     EXPECT_TRUE(absl::EndsWith(WithoutSecrets(text), ": the value is not accepted"));
   }
   EXPECT_EQ(WithoutSecrets("Connection refused"), "Connection refused");
+}
+
+// librdkafka falls back to Kerberos, and says then what that lacks.
+TEST(ClientConfigTest, SaslWithoutAMechanismIsNamed) {
+  const auto refusal = [](const std::vector<Property>& properties) {
+    ClientConfig config;
+    config.Set("security.protocol", "SASL_SSL").Set(properties);
+    return std::string(config.MakeConsumer().status().message());
+  };
+  const std::string message = refusal({{"sasl.username", "lethe"}});
+  EXPECT_TRUE(absl::StrContains(message, "sasl.mechanism is not set")) << message;
+  EXPECT_FALSE(absl::StrContains(refusal({{"sasl.mechanism", "GSSAPI"}}), "sasl.mechanism is not set"));
+}
+
+// As a listener does that wants TLS or SASL, and gets neither.
+TEST(ClientErrorsTest, AListenerThatClosesConnectionsIsExplained) {
+  const test::ReplyServer server([](int) {});
+  ClientConfig config;
+  config.Set("bootstrap.servers", absl::StrCat("127.0.0.1:", server.port()))
+      .Set("log.connection.close", "false");
+  ClientErrors errors;
+  errors.Watch(config);
+  const absl::StatusOr<ClientPtr> client = config.MakeConsumer();
+  ASSERT_TRUE(client.ok()) << client.status();
+  while (errors.Last(client->get()).ok()) absl::SleepFor(absl::Milliseconds(10));
+  const absl::Status failed = absl::UnavailableError("asking");
+  EXPECT_TRUE(absl::StrContains(errors.Explain(client->get(), failed).message(), "security.protocol"));
+  EXPECT_EQ(errors.Explain(client->get(), absl::NotFoundError("asking")), absl::NotFoundError("asking"));
 }
 
 // As a broker that has just started says forty times a second that a coordinator is loading.

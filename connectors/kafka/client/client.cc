@@ -110,6 +110,15 @@ const std::vector<std::string>& PropertyNames() {
   return names;
 }
 
+// For the error of a connection.
+absl::string_view RemedyOf(absl::string_view error) {
+  if (absl::StrContains(error, "certificate")) return "";  // librdkafka says more of it
+  if (absl::StrContains(error, "SSL") || absl::StrContains(error, "TLS")) {
+    return "; see security.protocol: it is not that of the listener";
+  }
+  return "; check that the broker runs, and that this host reaches the address (advertised.listeners)";
+}
+
 using MetadataPtr = std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>>;
 
 // Of the topic; null: of all of which there are handles.
@@ -133,20 +142,31 @@ absl::StatusOr<TopicShape> ShapeIn(const rd_kafka_metadata_topic& described, con
   return shape;
 }
 
-}  // namespace
-
-std::string PropertyOf(rd_kafka_t* client, const char* name) {
+std::string PropertyOf(const rd_kafka_conf_t* conf, const char* name) {
   std::string value(1024, '\0');
   size_t size = value.size();  // with the zero at its end
-  if (rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size) != RD_KAFKA_CONF_OK) {
-    return std::string();
-  }
+  if (rd_kafka_conf_get(conf, name, value.data(), &size) != RD_KAFKA_CONF_OK) return std::string();
   if (size > value.size()) {
     value.resize(size);
-    rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size);
+    rd_kafka_conf_get(conf, name, value.data(), &size);
   }
   value.resize(size - 1);
   return value;
+}
+
+// librdkafka assumes Kerberos then, and names what that lacks.
+std::string SaslWithoutMechanism(const rd_kafka_conf_t* conf) {
+  const std::string protocol = PropertyOf(conf, "security.protocol");
+  if (!absl::StartsWithIgnoreCase(protocol, "sasl")) return "";
+  return absl::StrCat("; security.protocol is ", protocol,
+                      ", and sasl.mechanism is not set: set it to PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or "
+                      "OAUTHBEARER (the default is GSSAPI, Kerberos)");
+}
+
+}  // namespace
+
+std::string PropertyOf(rd_kafka_t* client, const char* name) {
+  return PropertyOf(rd_kafka_conf(client), name);
 }
 
 int64_t NumberOf(rd_kafka_t* client, const char* name) {
@@ -166,6 +186,7 @@ ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {
 
 ClientConfig& ClientConfig::Set(const std::string& name, const std::string& value) {
   if (!status_.ok()) return *this;
+  has_mechanism_ = has_mechanism_ || name == "sasl.mechanism" || name == "sasl.mechanisms";
   char reason[512];
   const rd_kafka_conf_res_t result =
       rd_kafka_conf_set(conf_.get(), name.c_str(), value.c_str(), reason, sizeof reason);
@@ -225,10 +246,11 @@ absl::StatusOr<ClientPtr> ClientConfig::Make(rd_kafka_type_t type) {
   char reason[512];
   rd_kafka_t* client = rd_kafka_new(type, conf_.get(), reason, sizeof reason);
   if (client == nullptr) {
+    const std::string why = has_mechanism_ ? "" : SaslWithoutMechanism(conf_.get());
     // librdkafka has freed the interceptors with the client, and would free them again (2.0.2): this leaks
     // the configuration, once in the life of a process that cannot go on.
     if (is_intercepted_) conf_.release();
-    return absl::InvalidArgumentError(absl::StrCat("librdkafka: ", WithoutSecrets(reason)));
+    return absl::InvalidArgumentError(absl::StrCat("librdkafka: ", WithoutSecrets(reason), why));
   }
   conf_.release();  // the client owns it now
   return ClientPtr(client);
@@ -248,14 +270,21 @@ std::string WithoutSecrets(absl::string_view text) {
 void ClientErrors::Watch(ClientConfig& config) {
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_error_cb(config.raw(), [](rd_kafka_t*, int code, const char* reason, void* opaque) {
-    absl::Status& last = static_cast<ClientErrors*>(opaque)->last_;
-    if (absl::IsPermissionDenied(last)) return;  // that all are down then is a consequence
+    ClientErrors& errors = *static_cast<ClientErrors*>(opaque);
+    if (absl::IsPermissionDenied(errors.last_)) return;  // that all are down then is a consequence
+    // " (after 3ms in state CONNECT, 2 identical error(s) suppressed)" makes a new text of the same error.
+    std::string text = WithoutSecrets(reason);
+    if (const size_t after = text.rfind(" (after "); after != text.npos) text.resize(after);
     if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
-      last = absl::PermissionDeniedError(
-          absl::StrCat("the brokers do not let this user in: ", WithoutSecrets(reason),
-                       ": see to sasl.* and ssl.* of kafka"));
-    } else if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || last.ok()) {
-      last = absl::UnavailableError(WithoutSecrets(reason));
+      errors.last_ = absl::PermissionDeniedError(
+          absl::StrCat("the brokers do not let this user in: ", text, ": see to sasl.* and ssl.* of kafka"));
+    } else if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || errors.last_.ok()) {
+      // A broker that closes a connection gives no reason, and librdkafka reports nothing else.
+      if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
+        absl::StrAppend(&text, ", or close connections, as a listener of TLS or SASL does with others");
+      }
+      errors.last_ = absl::UnavailableError(text);
+      errors.at_ = SteadyNow();
     }
   });
 }
@@ -263,6 +292,17 @@ void ClientErrors::Watch(ClientConfig& config) {
 absl::Status ClientErrors::Last(rd_kafka_t* client) {
   rd_kafka_poll(client, 0);  // serves the callback
   return last_;
+}
+
+absl::Status ClientErrors::Explain(rd_kafka_t* client, const absl::Status& failed) {
+  // librdkafka reports an error that repeats every half minute.
+  constexpr absl::Duration kRecent = absl::Seconds(35);
+  if (!absl::IsUnavailable(failed)) return failed;
+  const absl::Status last = Last(client);
+  if (absl::IsPermissionDenied(last)) return last;
+  if (last.ok() || SteadyNow() - at_ > kRecent) return failed;
+  return absl::UnavailableError(
+      absl::StrCat(failed.message(), ": ", last.message(), RemedyOf(last.message())));
 }
 
 std::vector<Property> FetchOn::Defaults(std::vector<Property> others) {

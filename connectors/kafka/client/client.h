@@ -71,6 +71,7 @@ class ClientConfig {
 
   std::unique_ptr<rd_kafka_conf_t, Destroyer<rd_kafka_conf_destroy>> conf_;
   bool is_intercepted_ = false;
+  bool has_mechanism_ = false;  // sasl.mechanism was set
   absl::Status status_;
 };
 
@@ -82,9 +83,13 @@ class ClientErrors {
   void Watch(ClientConfig& config);
   // The last error; OK if there was none. PermissionDenied: the brokers refuse its credentials.
   absl::Status Last(rd_kafka_t* client);
+  // What failed, with the connection's error: a question whose connection fails just times out. Other
+  // statuses than Unavailable stay as they are.
+  absl::Status Explain(rd_kafka_t* client, const absl::Status& failed);
 
  private:
   absl::Status last_;
+  absl::Time at_ = absl::InfinitePast();  // of `last_`
 };
 
 // Keeps a consumer fetching while it is read, and bounds what it fetches (FetchRoom). When its queue was full

@@ -45,29 +45,31 @@ absl::StatusOr<int> BrokerClient::CountBrokers() {
 }
 
 absl::StatusOr<std::map<std::string, int32_t>> BrokerClient::ListTopics() {
-  return kafka::ListTopics(client());
+  return Explained(kafka::ListTopics(client()));
 }
 
 absl::StatusOr<int32_t> BrokerClient::CountPartitions(const std::string& topic) {
-  return kafka::CountPartitions(client(), topic, kAskTimeoutMs);
+  return Explained(kafka::CountPartitions(client(), topic, kAskTimeoutMs));
 }
 
 absl::StatusOr<TopicFacts> BrokerClient::DescribeTopic(const std::string& topic) {
-  return kafka::DescribeTopic(client(), topic);
+  return Explained(kafka::DescribeTopic(client(), topic));
 }
 
 absl::Status BrokerClient::CreateTopic(const TopicFacts& topic, bool validate_only) {
-  return kafka::CreateTopic(client(), topic, validate_only);
+  return Explained(kafka::CreateTopic(client(), topic, validate_only));
 }
 
 ByTopic<std::vector<CommittedOffset>> BrokerClient::AskCommittedOf(
     const std::map<std::string, int32_t>& partitions) {
-  return kafka::AskCommitted(client(), partitions);
+  auto committed = kafka::AskCommitted(client(), partitions);
+  for (auto& [topic, offsets] : committed) offsets = Explained(std::move(offsets));
+  return committed;
 }
 
 absl::StatusOr<EndsByTopic> BrokerClient::AskOffsets(const PartitionsByTopic& partitions, absl::Time at,
                                                      absl::Duration timeout) {
-  auto offsets = kafka::AskOffsets(client(), partitions, at, timeout);
+  auto offsets = Explained(kafka::AskOffsets(client(), partitions, at, timeout));
   if (!offsets.ok() || at != absl::InfiniteFuture() || !IsEmbedded(client())) return offsets;
   // The embedded broker answers for one partition only.
   for (const auto& [topic, of_topic] : partitions) {
@@ -80,7 +82,7 @@ absl::StatusOr<EndsByTopic> BrokerClient::AskOffsets(const PartitionsByTopic& pa
 }
 
 absl::StatusOr<OffsetRange> BrokerClient::AskBounds(const std::string& topic, int32_t partition) {
-  return BoundsOf(client(), topic, partition, kAskTimeoutMs);
+  return Explained(BoundsOf(client(), topic, partition, kAskTimeoutMs));
 }
 
 absl::Status BrokerClient::Read(const std::string& topic, const std::map<int32_t, OffsetRange>& ranges,
@@ -116,7 +118,8 @@ absl::StatusOr<std::vector<NamedMember>> BrokerClient::AskMembers() {
     code = group->err;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) break;
   }
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the members of the group");
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return Explained(ErrorStatus(code, "asking for the members of the group"));
   std::vector<NamedMember> members;
   for (int i = 0; group != nullptr && i < group->member_cnt; ++i) {
     const rd_kafka_group_member_info& member = group->members[i];
@@ -141,9 +144,9 @@ absl::StatusOr<Brokers::Answers> BrokerClient::DeleteRecords(const EndsByTopic& 
   const EventPtr event = AskAdmin(client(), kDeleteTimeoutMs, [&](rd_kafka_queue_t* queue) {
     rd_kafka_DeleteRecords(client(), deletions, 1, nullptr, queue);
   });
-  if (event == nullptr) return absl::UnavailableError("deleting records timed out");
+  if (event == nullptr) return Explained(absl::UnavailableError("deleting records timed out"));
   const rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "deleting records");
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Explained(ErrorStatus(code, "deleting records"));
   const rd_kafka_topic_partition_list_t* done =
       rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()));
   Answers answers;

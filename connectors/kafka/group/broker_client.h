@@ -47,6 +47,13 @@ class BrokerClient final : public Brokers {
  private:
   explicit BrokerClient(std::string group) : group_(std::move(group)) {}
   rd_kafka_t* client() const { return client_.get(); }
+  // The answer; if there is none, with the reason that the connections give.
+  template <class Answer>
+  absl::StatusOr<Answer> Explained(absl::StatusOr<Answer> answer) {
+    if (!answer.ok()) answer = Explained(answer.status());
+    return answer;
+  }
+  absl::Status Explained(const absl::Status& status) { return errors_.Explain(client(), status); }
 
   const std::string group_;
   ClientErrors errors_;  // outlives the client

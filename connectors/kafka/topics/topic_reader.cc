@@ -45,8 +45,9 @@ std::string Leaders(rd_kafka_t* client, const std::string& topic) {
   return leaders.ok() ? absl::StrJoin(*leaders, ", ") : std::string(leaders.status().message());
 }
 
-absl::StatusOr<std::vector<OffsetRange>> Watermarks(rd_kafka_t* client, const std::string& topic,
-                                                    int32_t partitions, const std::function<bool()>& go_on) {
+absl::StatusOr<std::vector<OffsetRange>> Watermarks(rd_kafka_t* client, ClientErrors& errors,
+                                                    const std::string& topic, int32_t partitions,
+                                                    const std::function<bool()>& go_on) {
   std::vector<OffsetRange> ranges(static_cast<size_t>(partitions));
   // The embedded broker answers for one partition at a time.
   const int32_t at_once = IsEmbedded(client) ? 1 : std::max(partitions, 1);
@@ -62,9 +63,13 @@ absl::StatusOr<std::vector<OffsetRange>> Watermarks(rd_kafka_t* client, const st
       return answer;
     });
     if (absl::IsUnavailable(bounds.status())) {
+      const absl::Status failed = absl::UnavailableError(
+          absl::StrCat(bounds.status().message(),
+                       ": at least one leader of its partitions does not answer: ", Leaders(client, topic)));
+      const absl::Status explained = errors.Explain(client, failed);
+      if (explained != failed) return explained;
       return absl::UnavailableError(absl::StrCat(
-          bounds.status().message(),
-          ": at least one leader of its partitions does not answer: ", Leaders(client, topic),
+          failed.message(),
           "; check that it runs, and that this host reaches the address (advertised.listeners)"));
     }
     if (!bounds.ok()) return bounds.status();
@@ -94,7 +99,7 @@ absl::StatusOr<std::vector<int64_t>> OffsetsSince(rd_kafka_t* client, const std:
 
 }  // namespace
 
-absl::StatusOr<ClientPtr> TopicReader::MakeConsumer(absl::string_view isolation) const {
+absl::StatusOr<ClientPtr> TopicReader::MakeConsumer(absl::string_view isolation, ClientErrors& errors) const {
   DaemonOptions client;
   client.process.brokers = options_.brokers;
   client.process.instance = std::string(options_.name);
@@ -103,14 +108,15 @@ absl::StatusOr<ClientPtr> TopicReader::MakeConsumer(absl::string_view isolation)
   client.process.properties = options_.properties;
   ClientConfig config = ReaderConfig(client, std::string(isolation),
                                      FetchOn::Defaults({{"queued.max.messages.kbytes", "65536"}}));
+  errors.Watch(config);
   return config.MakeConsumer();
 }
 
 absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions options,
                                                                const std::function<bool()>& go_on) {
   std::unique_ptr<TopicReader> reader(new TopicReader(std::move(options)));
-  absl::StatusOr<ClientPtr> consumer =
-      reader->MakeConsumer(reader->options_.sees_aborted ? "read_uncommitted" : "read_committed");
+  absl::StatusOr<ClientPtr> consumer = reader->MakeConsumer(
+      reader->options_.sees_aborted ? "read_uncommitted" : "read_committed", reader->errors_);
   if (!consumer.ok()) return consumer.status();
   reader->consumer_ = *std::move(consumer);
   absl::Status found = reader->FindEnds(go_on);
@@ -158,12 +164,16 @@ absl::Status TopicReader::FindEnds(const std::function<bool()>& go_on) {
                                             " --list names those that do"));
   }
   if (absl::IsUnavailable(partitions.status())) {
+    const absl::Status failed = absl::UnavailableError(
+        absl::StrCat("no broker answers at ", options_.brokers, " (", partitions.status().message(), ")"));
+    const absl::Status explained = errors_.Explain(consumer_.get(), failed);
+    if (explained != failed) return explained;
     return absl::UnavailableError(
-        absl::StrCat("no broker answers at ", options_.brokers, " (", partitions.status().message(),
-                     "): check the address, and what it takes to connect (--kafka security.protocol=...)"));
+        absl::StrCat(failed.message(),
+                     ": check the address, and what it takes to connect (--kafka security.protocol=...)"));
   }
   if (!partitions.ok()) return partitions.status();
-  auto bounds = Watermarks(consumer_.get(), options_.topic, *partitions, go_on);
+  auto bounds = Watermarks(consumer_.get(), errors_, options_.topic, *partitions, go_on);
   if (!bounds.ok()) return bounds.status();
   bounds_ = *std::move(bounds);
   SetLogBegins(bounds_);
@@ -171,7 +181,7 @@ absl::Status TopicReader::FindEnds(const std::function<bool()>& go_on) {
 }
 
 absl::Status TopicReader::FindLogBegins(const std::function<bool()>& go_on) {
-  const auto bounds = Watermarks(consumer_.get(), options_.topic, partitions(), go_on);
+  const auto bounds = Watermarks(consumer_.get(), errors_, options_.topic, partitions(), go_on);
   if (bounds.ok()) SetLogBegins(*bounds);
   return bounds.status();
 }
@@ -183,9 +193,10 @@ void TopicReader::SetLogBegins(const std::vector<OffsetRange>& bounds) {
 
 // A read_committed client gets the last stable offset, a read_uncommitted one the end of the log.
 absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) {
-  const absl::StatusOr<ClientPtr> sees_all = MakeConsumer("read_uncommitted");
+  ClientErrors errors;
+  const absl::StatusOr<ClientPtr> sees_all = MakeConsumer("read_uncommitted", errors);
   if (!sees_all.ok()) return sees_all.status();
-  const auto whole = Watermarks(sees_all->get(), options_.topic, partitions(), go_on);
+  const auto whole = Watermarks(sees_all->get(), errors, options_.topic, partitions(), go_on);
   if (!whole.ok()) return whole.status();
   const absl::Time begin = SteadyNow();
   bool said = false;

@@ -76,7 +76,7 @@ class TopicReader {
 
  private:
   explicit TopicReader(ReadOptions options) : options_(std::move(options)) {}
-  absl::StatusOr<ClientPtr> MakeConsumer(absl::string_view isolation) const;
+  absl::StatusOr<ClientPtr> MakeConsumer(absl::string_view isolation, ClientErrors& errors) const;
   absl::Status FindEnds(const std::function<bool()>& go_on);
   void SetLogBegins(const std::vector<OffsetRange>& bounds);
   absl::Status AwaitTransactions(const std::function<bool()>& go_on);
@@ -84,6 +84,7 @@ class TopicReader {
   absl::Status FindSince(const std::function<bool()>& go_on);
 
   const ReadOptions options_;
+  ClientErrors errors_;  // outlives the consumer
   ClientPtr consumer_;
   std::vector<int64_t> log_begins_;  // by partition, as all of these
   std::vector<OffsetRange> bounds_;

@@ -127,7 +127,7 @@ absl::Status AwaitTopics(const DaemonOptions& options, Brokers& brokers, const S
     if (!wait) return answer;
     const absl::Status met = brokers.LastError();
     if (absl::IsPermissionDenied(met)) return met;
-    const std::string why(met.ok() ? answer.message() : met.message());
+    const std::string why(answer.message());
     // A topic may have been created a moment ago; if it stays missing, the error says so.
     if (said != why && !missing) spdlog::warn("waiting for {}: {}", options.process.brokers, why);
     said = why;
