@@ -445,8 +445,8 @@ void TopicInPlay::SeeReports(const std::vector<DaemonReport>& reports) {
     if (of_partition.size() > 1 || report.phase != Phase::kActive) continue;
     const CommittedOffset& committed = site_.group.CommittedNow(names_.judged, id);
     const auto metadata = CommitMetadata::Parse(committed.metadata);
-    // A filter that was restored may still know earlier points.
-    const int64_t restart = metadata.ok() ? metadata->restart.offset : 0;
+    // A filter that was restored may still know earlier points; a commit of another program may name none.
+    const int64_t restart = metadata.ok() ? metadata->restart.offset : INT64_MAX;
     // By the commit of another program more was deleted.
     if (site_.broker.FindLog(names_.judged, id)->start() > restart) continue;
     reported_[id] = report;
