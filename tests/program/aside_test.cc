@@ -6,7 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/task/asides.h"
 
 namespace lethe {
 namespace {
@@ -114,6 +120,104 @@ TEST_F(AsideTest, AllAreHandedOverWhenThePartitionGoes) {
   std::vector<Message> messages;
   aside_.MoveTo(messages);
   EXPECT_EQ(messages.size(), 2u);
+}
+
+// A client that only notes what it is to do.
+class AsidesTest : public testing::Test {
+ public:
+  struct Fetched {
+    TopicPartition partition;
+    int64_t offset = 0;
+    bool is_record = true;
+  };
+  using FetchedPtr = std::unique_ptr<Fetched>;
+
+  MessagePlace PlaceOf(const FetchedPtr& message) const {
+    return {message->partition, message->offset, message->is_record, 100};
+  }
+  void StopFetching(TopicPartition partition) { told_ += absl::StrCat("stop ", partition.partition, ";"); }
+  void FetchAgain(TopicPartition partition, std::optional<int64_t> offset) {
+    absl::StrAppend(&told_, "fetch ", partition.partition, " from ", offset.value_or(-1), ";");
+  }
+
+ protected:
+  // Of partition `id`, straight from the client.
+  void Fetch(int32_t id, int64_t offset, bool is_record = true) {
+    auto message = std::make_unique<Fetched>(Fetched{{0, id}, offset, is_record});
+    if (!asides_.TakeFollowing(message)) messages_.push_back(std::move(message));
+  }
+  void SetAside(int32_t id, const Offsets& offsets) {
+    std::vector<InputRecord> records;
+    for (const int64_t offset : offsets) records.push_back({.partition = id, .offset = offset});
+    asides_.SetAside({0, id}, records, messages_);
+  }
+  // The next batch: what comes again, as far as there is room.
+  Offsets Return(size_t most = 100) {
+    messages_.clear();
+    asides_.Return([&] { return messages_.size() < most; },
+                   [&](FetchedPtr message, size_t) { messages_.push_back(std::move(message)); });
+    Offsets offsets;
+    for (const FetchedPtr& each : messages_) offsets.push_back(each->offset);
+    return offsets;
+  }
+
+  std::string told_;
+  std::vector<FetchedPtr> messages_;  // of the batch
+  Asides<FetchedPtr, AsidesTest> asides_{*this, 3};
+};
+
+TEST_F(AsidesTest, WhatIsTakenBackComesBeforeTheRestOfTheBatchAndWhatIsFetched) {
+  for (const int64_t offset : {5, 6, 7}) Fetch(0, offset);
+  Fetch(1, 9);
+  SetAside(0, {5, 6});
+  asides_.TakeBack({0, 0}, 5, messages_);
+  Fetch(0, 8);
+  EXPECT_EQ(Return(2), (Offsets{5, 6}));
+  EXPECT_EQ(Return(), (Offsets{7, 8}));
+  EXPECT_EQ(Return(), Offsets());
+}
+
+TEST_F(AsidesTest, OfTheBatchOnlyWhatIsNotBehindTheNextRecordIsKept) {
+  for (const int64_t offset : {5, 6, 7}) Fetch(0, offset);
+  asides_.TakeBack({0, 0}, 6, messages_);
+  EXPECT_EQ(Return(), (Offsets{6, 7}));
+}
+
+TEST_F(AsidesTest, AnEndIsNoRecordOfItsOffset) {
+  Fetch(0, 5, /*is_record=*/false);
+  Fetch(0, 5);
+  SetAside(0, {5});
+  ASSERT_NE(messages_[0], nullptr) << "the end stays";
+  EXPECT_EQ(messages_[1], nullptr);
+}
+
+TEST_F(AsidesTest, TheClientStopsWhereThereAreManyAndGoesOnBehindThem) {
+  for (const int64_t offset : {1, 2, 3, 4}) Fetch(0, offset);
+  SetAside(0, {1, 2, 3, 4});
+  EXPECT_EQ(told_, "stop 0;");
+  asides_.TakeBack({0, 0}, 5, messages_);
+  EXPECT_EQ(Return(3).size(), 3u);
+  EXPECT_EQ(told_, "stop 0;");
+  EXPECT_EQ(Return(3).size(), 1u);
+  EXPECT_EQ(told_, "stop 0;fetch 0 from 5;");
+}
+
+TEST_F(AsidesTest, APartitionThatTheWorkerHasPausedIsNotFetched) {
+  asides_.SetPaused({0, 0}, true);
+  for (const int64_t offset : {1, 2, 3, 4}) Fetch(0, offset);
+  SetAside(0, {1, 2, 3, 4});
+  asides_.Drop({0, 0});
+  EXPECT_EQ(told_, "stop 0;stop 0;");
+  asides_.SetPaused({0, 0}, false);
+  EXPECT_EQ(told_, "stop 0;stop 0;fetch 0 from -1;");
+}
+
+TEST_F(AsidesTest, WhatIsDroppedDoesNotComeAgain) {
+  for (const int64_t offset : {1, 2}) Fetch(0, offset);
+  SetAside(0, {1, 2});
+  asides_.Drop({0, 0});
+  asides_.TakeBack({0, 0}, 3, messages_);
+  EXPECT_EQ(Return(), Offsets());
 }
 
 }  // namespace

@@ -13,6 +13,9 @@ namespace {
 constexpr absl::Duration kIdle = absl::Milliseconds(100);
 constexpr absl::Duration kLongIdle = absl::Milliseconds(500);
 
+// So few that the client has to stop now and then.
+constexpr size_t kMostAside = 40;
+
 class Headers final : public InputHeaders {
  public:
   explicit Headers(const Record& record) : record_(record) {}
@@ -56,7 +59,8 @@ SimulatedSource::SimulatedSource(const DaemonOptions& options, const Flows& flow
           [this](const std::string& topic) { return flows_.Find(topic)->number; }),
       static_id_(options.process.static_membership == StaticMembership::kNever
                      ? ""
-                     : MemberName(options.process, lane)) {}
+                     : MemberName(options.process, lane)),
+      asides_(*this, kMostAside) {}
 
 absl::Status SimulatedSource::Open() {
   thread_.Pass();
@@ -80,6 +84,7 @@ void SimulatedSource::Leave() {
   thread_.Pass();
   client_.Close(options_.process.static_membership != StaticMembership::kAlways);
   positions_.clear();
+  asides_.Clear();
   thread_.Pass();
 }
 
@@ -94,13 +99,17 @@ absl::Status SimulatedSource::Reopen() {
   client_.Close(/*leaves=*/false);
   positions_.clear();
   ClearBatch();
+  asides_.Clear();
   return Open();
 }
 
 void SimulatedSource::Assign(const std::vector<const Task*>& tasks) {
   thread_.Pass();
   if (!group_.options().is_cooperative) positions_.clear();
-  for (const Task* task : tasks) positions_[task->id()] = PositionAt(*task);
+  for (const Task* task : tasks) {
+    asides_.Drop(task->id());
+    positions_[task->id()] = PositionAt(*task);
+  }
   client_.Answer();
   thread_.Pass();
 }
@@ -115,7 +124,10 @@ SimulatedSource::Position SimulatedSource::PositionAt(const Task& task) const {
 void SimulatedSource::Unassign(const std::vector<TopicPartition>& partitions) {
   thread_.Pass();
   if (!group_.options().is_cooperative) positions_.clear();
-  for (const TopicPartition& each : partitions) positions_.erase(each);
+  for (const TopicPartition& each : partitions) {
+    asides_.Forget(each);
+    positions_.erase(each);
+  }
   client_.Answer();
   thread_.Pass();
 }
@@ -131,13 +143,14 @@ bool SimulatedSource::TakeGeneration() {
 
 void SimulatedSource::Reassign(const Task& task, const Tasks& all) {
   thread_.Pass();
-  if (group_.options().is_cooperative) {
-    positions_[task.id()] = PositionAt(task);
-    return;
-  }
+  const auto assign = [this](const Task& each) {
+    asides_.Drop(each.id());
+    positions_[each.id()] = PositionAt(each);
+  };
+  if (group_.options().is_cooperative) return assign(task);
   positions_.clear();
   for (const auto& [id, each] : all) {
-    if (each->phase() != Phase::kFailed) positions_[id] = PositionAt(*each);
+    if (each->phase() != Phase::kFailed) assign(*each);
   }
 }
 
@@ -157,7 +170,6 @@ bool SimulatedSource::TakeEvent() {
 
 void SimulatedSource::PollBatch(absl::Duration timeout, size_t limit, size_t /*most_bytes*/) {
   thread_.Pass();
-  if (on_poll) on_poll();
   TakeEventAndFetch(limit);
   if (batch_.empty()) {
     thread_.Sleep(timeout < kIdle ? timeout : kLongIdle);
@@ -172,6 +184,12 @@ void SimulatedSource::TakeEventAndFetch(size_t limit) {
 }
 
 void SimulatedSource::Fetch(size_t limit) {
+  // Not all that comes again has room, now and then.
+  const size_t room = std::min(limit, static_cast<size_t>(thread_.world().dice().Between(1, 60)));
+  if (!asides_.Return([&] { return batch_.size() < room; },
+                      [this](FetchedPtr fetched, size_t) { Add(std::move(fetched)); })) {
+    return;
+  }
   if (!connection_.is_up() || broker_.is_away()) return;
   for (auto& [partition, position] : positions_) {
     if (!position.is_paused && !position.is_gone && thread_.world().dice().Below(4) != 0) {
@@ -191,48 +209,89 @@ void SimulatedSource::FetchFrom(TopicPartition partition, Position& position, si
   }
   if (is_cut || position.next < log.start() || position.next > log.end()) {
     position.is_gone = true;
-    return AddEvent(partition, position.next,
-                    {.kind = SourceEvent::Kind::kUnreadDeleted,
-                     .why = flows_.at(partition.flow).NameOf(partition.partition)});
+    return Bring(partition, position.next, nullptr,
+                 SourceEvent{.kind = SourceEvent::Kind::kUnreadDeleted,
+                             .why = flows_.at(partition.flow).NameOf(partition.partition)});
   }
   const int64_t end = log.stable_end();
   const bool had_more = position.next < end;
   // What one fetch brings.
   const auto most = static_cast<size_t>(thread_.world().dice().Between(1, 60));
   const size_t until = batch_.size() + std::min(most, limit);
-  while (position.next < end && batch_.size() < until && batch_.size() < limit) {
+  while (position.next < end && batch_.size() < until && batch_.size() < limit && !position.is_paused) {
     const Entry& entry = log.at(position.next);
     if (entry.kind == Entry::Kind::kUnreadable) {
-      AddEvent(partition, entry.batch, {.kind = SourceEvent::Kind::kUnreadable, .why = "broken"});
+      Bring(partition, entry.batch, nullptr,
+            SourceEvent{.kind = SourceEvent::Kind::kUnreadable, .why = "broken"});
       return;
     }
     if (entry.kind == Entry::Kind::kRecord && broker_.is_committed(entry.transaction)) {
-      batch_.push_back(ViewOf(entry.record, partition, position.next, headers_));
+      Bring(partition, position.next, &entry.record);
     }
     ++position.next;
   }
   if (had_more) position.has_said_end = false;
   if (position.next >= end && !std::exchange(position.has_said_end, true)) {
-    AddEvent(partition, position.next, {.kind = SourceEvent::Kind::kEnd});
+    Bring(partition, position.next, nullptr, SourceEvent{.kind = SourceEvent::Kind::kEnd});
   }
 }
 
-void SimulatedSource::AddEvent(TopicPartition partition, int64_t offset, SourceEvent event) {
-  InputRecord record;
-  record.flow = partition.flow;
-  record.partition = partition.partition;
-  record.offset = offset;
-  record.event = &events_.emplace_back(std::move(event));
-  batch_.push_back(record);
+void SimulatedSource::Bring(TopicPartition partition, int64_t offset, const Record* record,
+                            std::optional<SourceEvent> event) {
+  const size_t bytes = record == nullptr ? 0 : record->value.value_or("").size();
+  auto fetched = std::make_unique<Fetched>(
+      Fetched{{partition, offset, record != nullptr, bytes}, record, std::move(event)});
+  if (!asides_.TakeFollowing(fetched)) Add(std::move(fetched));
+}
+
+void SimulatedSource::Add(FetchedPtr fetched) {
+  const auto& [partition, offset, is_record, bytes] = fetched->place;
+  if (is_record) {
+    batch_.push_back(ViewOf(*fetched->record, partition, offset, headers_));
+  } else {
+    InputRecord& record = batch_.emplace_back();
+    record.flow = partition.flow;
+    record.partition = partition.partition;
+    record.offset = offset;
+    record.event = &events_.emplace_back(*fetched->event);
+  }
+  fetched_.push_back(std::move(fetched));
+}
+
+void SimulatedSource::StopFetching(TopicPartition partition) {
+  const auto position = positions_.find(partition);
+  if (position != positions_.end()) position->second.is_paused = true;
+}
+
+void SimulatedSource::FetchAgain(TopicPartition partition, std::optional<int64_t> offset) {
+  const auto position = positions_.find(partition);
+  if (position == positions_.end()) return;
+  position->second.is_paused = false;
+  if (offset) position->second.next = *offset;
+}
+
+void SimulatedSource::SetAside(const Task& task, absl::Span<const InputRecord> records) {
+  thread_.Pass();
+  asides_.SetAside(task.id(), records, fetched_);
+}
+
+void SimulatedSource::Wait(Task& task) { asides_.Wait(task.id()); }
+
+void SimulatedSource::TakeBack(Task& task) {
+  SkipRestOfBatch(task);
+  asides_.TakeBack(task.id(), task.next(), fetched_);
 }
 
 void SimulatedSource::ReleaseBatch() {
+  asides_.Release();
+  fetched_.clear();
   events_.clear();
   headers_.clear();
 }
 
 void SimulatedSource::MoveTo(const Task& task, int64_t offset) {
   thread_.Pass();
+  asides_.Drop(task.id());
   const auto position = positions_.find(task.id());
   if (position == positions_.end() || position->second.is_gone) return;
   thread_.world().Say(client_.name(), " seeks ", TopicOf(task.id()), "-", task.id().partition, " to ",
@@ -253,8 +312,7 @@ void SimulatedSource::MoveTo(const Task& task, int64_t offset) {
 
 void SimulatedSource::Pause(const Task& task, bool paused) {
   thread_.Pass();
-  const auto position = positions_.find(task.id());
-  if (position != positions_.end()) position->second.is_paused = paused;
+  asides_.SetPaused(task.id(), paused);
 }
 
 }  // namespace lethe::simulation

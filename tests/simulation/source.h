@@ -7,11 +7,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/task/asides.h"
 #include "src/pipeline/task/source.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/group.h"
@@ -45,8 +47,6 @@ class SimulatedSource final : public Source {
   // Those of the last TakeGeneration().
   int generation() const { return taken_generation_; }
   const std::string& commit_member() const { return commit_member_; }
-  // At the begin of each poll.
-  std::function<void()> on_poll;
   // It has something new to read.
   void Wake() { thread_.Wake(); }
 
@@ -64,12 +64,30 @@ class SimulatedSource final : public Source {
   void ReleaseBatch() override;
   void MoveTo(const Task& task, int64_t offset) override;
   void Pause(const Task& task, bool paused) override;
+  void SetAside(const Task& task, absl::Span<const InputRecord> records) override;
+  void Wait(Task& task) override;
+  void TakeBack(Task& task) override;
+
+  // What one fetch has brought: a record, or an event of the partition.
+  struct Fetched {
+    MessagePlace place;
+    const Record* record = nullptr;
+    std::optional<SourceEvent> event = std::nullopt;
+  };
+  using FetchedPtr = std::unique_ptr<Fetched>;
+  friend class Asides<FetchedPtr, SimulatedSource>;
+  static MessagePlace PlaceOf(const FetchedPtr& fetched) { return fetched->place; }
+  void StopFetching(TopicPartition partition);
+  void FetchAgain(TopicPartition partition, std::optional<int64_t> offset);
+  void Add(FetchedPtr fetched);
   bool TakeEvent();
   void TakeEventAndFetch(size_t limit);
   void Fetch(size_t limit);
   void FetchFrom(TopicPartition partition, Position& position, size_t limit);
   Position PositionAt(const Task& task) const;
-  void AddEvent(TopicPartition partition, int64_t offset, SourceEvent event);
+  // Adds it to the batch, unless others of the partition are to come first.
+  void Bring(TopicPartition partition, int64_t offset, const Record* record,
+             std::optional<SourceEvent> event = std::nullopt);
   const std::string& TopicOf(TopicPartition partition) const {
     return flows_.at(partition.flow).options.input;
   }
@@ -87,7 +105,9 @@ class SimulatedSource final : public Source {
   std::string taken_member_;
   std::string commit_member_;  // empty: it was none
   int taken_generation_ = -1;
-  std::deque<SourceEvent> events_;                     // of the batch
+  Asides<FetchedPtr, SimulatedSource> asides_;
+  std::vector<FetchedPtr> fetched_;                    // of the batch
+  std::deque<SourceEvent> events_;                     // likewise
   std::deque<std::unique_ptr<InputHeaders>> headers_;  // likewise
 };
 

@@ -21,12 +21,6 @@ constexpr absl::Duration kLeavePatience = absl::Seconds(1);
 constexpr absl::Duration kJoinPatience = absl::Milliseconds(3500);
 constexpr int kLeavePollMs = 20;
 
-Aside<MessagePtr>::Record RecordOf(MessagePtr message) {
-  const size_t bytes = message->len + message->key_len;
-  const int64_t next = message->err == RD_KAFKA_RESP_ERR_NO_ERROR ? message->offset + 1 : message->offset;
-  return {std::move(message), bytes, next};
-}
-
 }  // namespace
 
 Consumer::Consumer(const DaemonOptions& options, const Flows& flows, int lane)
@@ -116,9 +110,7 @@ void Consumer::Close() {
   BeginToClose();
   rd_kafka_consumer_close(client());
   ClearBatch();
-  aside_.clear();
-  dropped_.clear();
-  paused_.clear();
+  asides_.Clear();
   consumer_.reset();
 }
 
@@ -150,25 +142,23 @@ void Consumer::PollMessages(absl::Duration timeout, size_t limit, size_t most_by
   messages_.reserve(limit);
   views_.reserve(limit);
   size_t bytes = 0;
+  const auto has_room = [&] { return messages_.size() < limit && bytes < most_bytes; };
+  const auto add = [&](MessagePtr message, size_t size) {
+    Add(std::move(message));
+    bytes += size;
+  };
   // What the client has fetched comes behind that.
-  if (!AddReturned(limit, most_bytes, bytes)) return;
+  if (!asides_.Return(has_room, add)) return;
   int timeout_ms =
       messages_.empty()
           ? static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(timeout, absl::Milliseconds(1))))
           : 0;
-  while (messages_.size() < limit && bytes < most_bytes && !is_new_rebalance_) {
+  while (has_room() && !is_new_rebalance_) {
     // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
     MessagePtr polled = fetch_on_->Poll(timeout_ms);
     if (polled == nullptr) break;
     timeout_ms = 0;
-    const auto aside = aside_.empty() ? aside_.end() : aside_.find(PartitionOf(*polled));
-    if (aside != aside_.end() && aside->second.Follows()) {
-      aside->second.Follow(RecordOf(std::move(polled)));
-      if (aside->second.FillsUp()) PauseClient(aside->first, true);
-      continue;
-    }
-    Add(std::move(polled));
-    bytes += fetch_on_->last_bytes();
+    if (!asides_.TakeFollowing(polled)) add(std::move(polled), fetch_on_->last_bytes());
   }
 }
 
@@ -182,62 +172,25 @@ void Consumer::Add(MessagePtr message) {
   }
 }
 
-bool Consumer::AddReturned(size_t limit, size_t most_bytes, size_t& bytes) {
-  for (auto& [partition, aside] : aside_) {
-    while (aside.Comes()) {
-      if (messages_.size() >= limit || bytes >= most_bytes) return false;
-      Aside<MessagePtr>::Record record = aside.Next();
-      bytes += record.bytes;
-      Add(std::move(record.message));
-    }
-    if (aside.Empties()) PauseClient(partition, false);
-  }
-  return true;
+MessagePlace Consumer::PlaceOf(const MessagePtr& message) {
+  return {.partition = PartitionOf(*message),
+          .offset = message->offset,
+          .is_record = message->err == RD_KAFKA_RESP_ERR_NO_ERROR,
+          .bytes = message->len + message->key_len};
 }
 
 void Consumer::SetAside(const Task& task, absl::Span<const InputRecord> records) {
-  Aside<MessagePtr>& aside = aside_[task.id()];
-  auto message = messages_.begin();
-  for (const InputRecord& record : records) {
-    message = std::find_if(message, messages_.end(), [&](const MessagePtr& each) {
-      // An end that was met before the record was written has the offset of the record.
-      return each != nullptr && PartitionOf(*each) == task.id() && each->offset == record.offset &&
-             (each->err == RD_KAFKA_RESP_ERR_NO_ERROR) == (record.event == nullptr);
-    });
-    if (message == messages_.end()) return;
-    Keep(task.id(), aside, std::move(*message));
-  }
+  asides_.SetAside(task.id(), records, messages_);
 }
 
-void Consumer::Keep(TopicPartition partition, Aside<MessagePtr>& aside, MessagePtr message) {
-  aside.Keep(RecordOf(std::move(message)));
-  if (aside.FillsUp()) PauseClient(partition, true);
-}
-
-void Consumer::Wait(Task& task) { aside_[task.id()].Wait(); }
+void Consumer::Wait(Task& task) { asides_.Wait(task.id()); }
 
 void Consumer::TakeBack(Task& task) {
-  Aside<MessagePtr>& aside = aside_[task.id()];
-  // In the middle of a batch: what it still has of the partition comes behind what is kept.
-  for (MessagePtr& message : messages_) {
-    if (message == nullptr || PartitionOf(*message) != task.id() || message->offset < task.next()) continue;
-    Keep(task.id(), aside, std::move(message));
-  }
   SkipRestOfBatch(task);
-  aside.TakeBack();
-}
-
-void Consumer::DropAside(TopicPartition partition) {
-  const auto aside = aside_.find(partition);
-  if (aside == aside_.end()) return;
-  aside->second.MoveTo(dropped_);
-  const bool was_full = aside->second.is_full();
-  aside_.erase(aside);
-  if (was_full) PauseClient(partition, false);
+  asides_.TakeBack(task.id(), task.next(), messages_);
 }
 
 void Consumer::PauseClient(TopicPartition partition, bool paused) {
-  if (!paused && paused_.contains(partition)) return;
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
   rd_kafka_topic_partition_list_add(list.get(), TopicOf(partition).c_str(), partition.partition);
   const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(client(), list.get())
@@ -246,15 +199,16 @@ void Consumer::PauseClient(TopicPartition partition, bool paused) {
     spdlog::warn("{}-{}: {}: {}", TopicOf(partition), partition.partition, paused ? "pausing" : "resuming",
                  rd_kafka_err2str(code));
   }
-  const auto aside = aside_.find(partition);
-  if (paused || aside == aside_.end()) return;
+}
+
+void Consumer::FetchAgain(TopicPartition partition, std::optional<int64_t> offset) {
+  PauseClient(partition, false);
   // A pause drops what the client had fetched.
-  const TopicPtr topic(rd_kafka_topic_new(client(), TopicOf(partition).c_str(), nullptr));
-  rd_kafka_seek(topic.get(), partition.partition, aside->second.end(), 0);
+  if (offset) SeekClient(partition, *offset);
 }
 
 void Consumer::ReleaseBatch() {
-  dropped_.clear();
+  asides_.Release();
   views_.clear();
   events_.clear();
   messages_.clear();
@@ -323,28 +277,21 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
 }
 
 void Consumer::MoveTo(const Task& task, int64_t offset) {
-  DropAside(task.id());
-  const TopicPtr topic(rd_kafka_topic_new(client(), TopicOf(task.id()).c_str(), nullptr));
+  asides_.Drop(task.id());
+  SeekClient(task.id(), offset);
+}
+
+void Consumer::SeekClient(TopicPartition partition, int64_t offset) {
+  const TopicPtr topic(rd_kafka_topic_new(client(), TopicOf(partition).c_str(), nullptr));
   // Does not wait: from the call on, the client drops messages that it fetched before.
-  const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), task.id().partition, offset, 0);
+  const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), partition.partition, offset, 0);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    spdlog::warn("{}: seeking offset {}: {}", task.Name(), offset, rd_kafka_err2str(code));
+    spdlog::warn("{}-{}: seeking offset {}: {}", TopicOf(partition), partition.partition, offset,
+                 rd_kafka_err2str(code));
   }
 }
 
-void Consumer::Pause(const Task& task, bool paused) {
-  if (paused) {
-    paused_.insert(task.id());
-  } else {
-    paused_.erase(task.id());
-  }
-  const PartitionListPtr list = Positions({&task});
-  const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(client(), list.get())
-                                          : rd_kafka_resume_partitions(client(), list.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    spdlog::warn("{}: {}: {}", task.Name(), paused ? "pausing" : "resuming", rd_kafka_err2str(code));
-  }
-}
+void Consumer::Pause(const Task& task, bool paused) { asides_.SetPaused(task.id(), paused); }
 
 int64_t Consumer::HighWatermark(TopicPartition partition) const {
   int64_t low = 0;
@@ -376,7 +323,7 @@ TopicPartition Consumer::PartitionOf(const rd_kafka_message_t& message) {
 
 void Consumer::Assign(const std::vector<const Task*>& tasks) {
   rebalance_.reset();
-  for (const Task* task : tasks) DropAside(task->id());
+  for (const Task* task : tasks) asides_.Drop(task->id());
   const PartitionListPtr list = Positions(tasks);
   if (cooperative_) {
     Log("assigning", ErrorPtr(rd_kafka_incremental_assign(client(), list.get())));
@@ -406,10 +353,7 @@ void Consumer::Reassign(const Task& task, const Tasks& all) {
 
 void Consumer::Unassign(const std::vector<TopicPartition>& partitions) {
   rebalance_.reset();
-  for (const TopicPartition& partition : partitions) {
-    DropAside(partition);
-    paused_.erase(partition);
-  }
+  for (const TopicPartition& partition : partitions) asides_.Forget(partition);
   if (!cooperative_) {
     rd_kafka_assign(client(), nullptr);
     return;

@@ -9,7 +9,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,7 @@
 #include "connectors/kafka/client/client_statistics.h"
 #include "connectors/kafka/client/message_view.h"
 #include "src/pipeline/options/options.h"
-#include "src/pipeline/task/aside.h"
+#include "src/pipeline/task/asides.h"
 #include "src/pipeline/task/source.h"
 
 namespace lethe::kafka {
@@ -83,12 +82,14 @@ class Consumer final : public Source {
   void Wait(Task& task) override;
   void TakeBack(Task& task) override;
 
-  // Takes what comes back into the batch. False: not all of it has room.
-  bool AddReturned(size_t limit, size_t most_bytes, size_t& bytes);
+  friend class Asides<MessagePtr, Consumer>;
+  MessagePlace PlaceOf(const MessagePtr& message);
+  void StopFetching(TopicPartition partition) { PauseClient(partition, true); }
+  void FetchAgain(TopicPartition partition, std::optional<int64_t> offset);
+
   void Add(MessagePtr message);
-  void Keep(TopicPartition partition, Aside<MessagePtr>& aside, MessagePtr message);
-  void DropAside(TopicPartition partition);
   void PauseClient(TopicPartition partition, bool paused);
+  void SeekClient(TopicPartition partition, int64_t offset);
   const std::string& TopicOf(TopicPartition partition) const {
     return flows_.at(partition.flow).options.input;
   }
@@ -120,9 +121,7 @@ class Consumer final : public Source {
   std::string member_id_;
   // The storage of the batch's records; neither grows while there are any.
   std::vector<MessagePtr> messages_;
-  std::map<TopicPartition, Aside<MessagePtr>> aside_;
-  std::vector<MessagePtr> dropped_;  // of the asides; the batch may still have views of them
-  std::set<TopicPartition> paused_;  // by the worker
+  Asides<MessagePtr, Consumer> asides_{*this};
   std::vector<MessageView> views_;
   // The topic of the last message: most have the same as the one before.
   std::string last_topic_;

@@ -26,6 +26,8 @@ class Aside {
     int64_t next = 0;  // the offset behind it
   };
 
+  explicit Aside(size_t most = kMost) : most_(most) {}
+
   // Comes again after TakeBack().
   void Keep(Record record) { Account(kept_.emplace_back(std::move(record))); }
   // Takes it if others are to come first.
@@ -50,7 +52,7 @@ class Aside {
 
   // True once: the client is to pause.
   bool FillsUp() {
-    if (is_full_ || (kept_.size() + coming_.size() <= kMost && bytes_ <= kMostBytes)) return false;
+    if (is_full_ || (kept_.size() + coming_.size() <= most_ && bytes_ <= kMostBytes)) return false;
     return is_full_ = true;
   }
   // True once after that: all has come that is to come, and the client is to resume at end().
@@ -73,6 +75,7 @@ class Aside {
     end_ = std::max(end_, added.next);
   }
 
+  size_t most_;
   std::deque<Record> kept_;
   std::deque<Record> coming_;
   bool waits_ = false;
