@@ -127,11 +127,11 @@ chaos:  ## random schedules of faults: SCHEDULES=200 SEED=n, both optional
 	cmake --build build --target chaos -j $(JOBS)
 	build/tests/chaos $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED)) --jobs $(JOBS)
 
-simulate:  ## random schedules on a cluster in memory: SECONDS=60 SEED=n, both optional
+simulate:  ## random schedules on a cluster in memory: SECONDS=60 or SCHEDULES=n, SEED=n, all optional
 	$(call install,$(build_packages) $(broker_packages))
 	$(configure_tests)
 	cmake --build build --target simulate -j $(JOBS)
-	build/tests/simulate --seconds $(or $(SECONDS),60) --seed $(or $(SEED),$(shell date +%s)000000)
+	build/tests/simulate $(if $(SCHEDULES),--schedules $(SCHEDULES),--seconds $(or $(SECONDS),60)) --seed $(or $(SEED),$(shell date +%s)000000)
 
 bench:  ## the benchmarks, in some 15 minutes; their tables, CSV and plots go into tests/bench
 	$(call install,$(build_packages) $(broker_packages) librocksdb-dev python3-matplotlib)

@@ -495,8 +495,11 @@ Played Game::Run() {
   }
   Judge();
   CompareFigures();
-  // What comes now has reports of its own.
-  for (const auto& topic : topics_) topic->SeeReports({});
+  // What comes now has reports of its own, and filters may be rebuilt in it.
+  for (const auto& topic : topics_) {
+    topic->SeeReports({});
+    topic->SetRebuilt(true);
+  }
   if (schedule_.epilogue != Epilogue::kNone && played_.problems.empty()) PlayEpilogue();
   played_.took = world_.now();
   played_.happened = world_.said();

@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <ctime>
 #include <iostream>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -25,6 +28,7 @@ void Tell(const Schedule& schedule) {
 constexpr absl::Duration kNewsEvery = absl::Minutes(1);
 // In most schedules no horizon goes by: they have few records.
 constexpr int kFewRecords = 120;
+constexpr size_t kMostShrunk = 3;
 
 // What was played, and how long it took the processor.
 struct Speed {
@@ -57,12 +61,12 @@ int Main(int argc, char** argv) {
   int64_t played = 0;
   Speed all;
   Speed small;
-  int64_t failed = 0;
+  std::vector<std::string> failures;
   test::Judgement sum;
   absl::Time next_news = begin + kNewsEvery;
   for (; seconds > 0 ? absl::Now() - begin < absl::Seconds(seconds) : played < count; ++played, ++seed) {
     if (absl::Now() >= next_news) {
-      std::cerr << absl::StreamFormat("%d schedules, %d fail\n", played, failed);
+      std::cerr << absl::StreamFormat("%d schedules, %d fail\n", played, failures.size());
       next_news += kNewsEvery;
     }
     const Schedule schedule = MakeSchedule(seed);
@@ -74,8 +78,9 @@ int Main(int argc, char** argv) {
     sum += result.judgement;
     if (tells) Tell(schedule);
     if (result.problems.empty()) continue;
-    std::cout << "seed " << seed << " FAILS: " << result.problems.front() << "\n";
-    if (++failed > 3 || tells) continue;
+    failures.push_back(absl::StrCat("seed ", seed, " FAILS: ", result.problems.front()));
+    std::cout << failures.back() << "\n";
+    if (failures.size() > kMostShrunk || tells) continue;
     std::cout << "The least of it:\n";
     Tell(Shrink(schedule, FailsLike(result.problems.front())));
   }
@@ -83,9 +88,13 @@ int Main(int argc, char** argv) {
   std::cout << absl::StreamFormat(
       "%d schedules, of the seeds %d to %d: %d fail. %d records, of which %d were passed, %d dropped, %d "
       "undeliverable. %.1f s. A second of a processor plays %.0f, and %.0f of those with up to %d records\n",
-      played, first, seed - 1, failed, sum.records, sum.passed, sum.dropped, sum.undeliverable, real,
+      played, first, seed - 1, failures.size(), sum.records, sum.passed, sum.dropped, sum.undeliverable, real,
       all.per_second(), small.per_second(), kFewRecords);
-  return failed > 0 ? 1 : 0;
+  // Behind the stories, where whoever sees the end of a long log finds them.
+  for (const std::string& failure : failures) std::cout << failure << "\n";
+  if (failures.empty()) return 0;
+  std::cout << "To play one again, with this commit: make simulate SCHEDULES=1 SEED=n\n";
+  return 1;
 }
 
 }  // namespace
