@@ -173,7 +173,10 @@ class PartitionJudge {
     if (now && unmoved_ == SIZE_MAX) unmoved_ = entries_.size();
     entry.kept_ms = entry.stream_time_ms;
     entries_.push_back(std::move(entry));
-    if (!entries_.back().event.id.empty()) ComeTo(now);  // others only move the clock
+    if (entries_.back().event.id.empty()) return;  // it only moves the clock
+    ahead_.push_back(entries_.size() - 1);
+    // So does one that is known to be undeliverable, and whether it was, or was a copy, nobody knows.
+    if (!entries_.back().undeliverable) ComeTo(now);
   }
 
   void Match(const std::vector<const Record*>& output) {
@@ -294,7 +297,6 @@ class PartitionJudge {
 
   // Stream time comes to records that were ahead of it, at the latest when 101 timestamps have come since.
   void ComeTo(std::optional<int64_t> now_ms) {
-    ahead_.push_back(entries_.size() - 1);
     std::erase_if(ahead_, [&](size_t i) {
       Entry& entry = entries_[i];
       const size_t since = entries_.size() - i;

@@ -139,6 +139,20 @@ TEST_F(AssignmentTest, AKeptFilterReportsTheRestartPointOfTheCommit) {
   EXPECT_EQ(owned->restart(), 400);
 }
 
+// The record that an interrupted restore was to compare is before what is read after a reset.
+TEST_F(AssignmentTest, AKeptFilterComparesNothingOfARestoreThatAResetHasEnded) {
+  CommitMetadata story = Story(0, 0, At(2), At(3));
+  story.last = {999, 17};
+  auto kept = *Prepare(1000, story.ToString(), {0, 2000});
+  ASSERT_TRUE(kept->to_compare());
+  TaskPeer::SetEnd(*kept, 600);
+  TaskPeer::SetMark(*kept, {599, 16});
+  kept_.Put(std::move(kept), SteadyNow());
+  const auto owned = *Prepare(1400, "", {0, 2000});
+  ASSERT_EQ(owned->origin().offset, 1400) << "it begins again";
+  EXPECT_FALSE(owned->to_compare());
+}
+
 TEST_F(AssignmentTest, ACommitOfAnotherTopicOfThisNameStopsThePartition) {
   const auto prepare = [this](const std::string& judged, const std::string& present) {
     Assigner assigner(flow_, kept_, [](TopicPartition) { return true; });

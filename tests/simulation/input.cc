@@ -70,6 +70,12 @@ int64_t Input::Date() {
   if (dice.Below(100) < schedule_.wild_of_hundred) return kWildTimes[dice.Below(3)];
   const int64_t time = times_ms_.back();
   if (world_.now() < fast_until_) return absl::ToUnixMillis(kBegin + world_.now() + ahead_);
+  // The middle third is enough for stream time to stand, and to go on.
+  const int sent = sent_ - sent_before_;
+  if (schedule_.past_of_hundred > 0 && 3 * sent > schedule_.records && 3 * sent < 2 * schedule_.records &&
+      dice.Below(100) < schedule_.past_of_hundred) {
+    return time - 5 * absl::ToInt64Milliseconds(schedule_.horizon);
+  }
   if (world_.now() >= bad_until_) return time;
   constexpr int64_t kTenYears = int64_t{10} * 365 * 86'400'000;
   switch (bad_clock_ % 4) {

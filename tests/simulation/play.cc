@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -137,6 +138,8 @@ class Game {
   // A log loses the end of what was judged, and grows again: nothing of it may be judged, and the other
   // topics go on.
   void CutLog();
+  // Topics whose output has records are not read before the operator accepts that; the others go on.
+  void LoseOffsets();
   // All that is behind the new offsets is judged as if the group had just come there.
   void SetOffsets();
   // The topic stops, and says so; the others go on.
@@ -163,9 +166,10 @@ class Game {
   Figures figures_;
   // Another program commits, too: whether an answer that was lost meant yes, nobody can tell then.
   bool others_commit_ = false;
-  int started_ = 0;                            // processes
-  std::string last_error_;                     // with which a process has ended
-  bool lacks_memory_ = schedule_.filters > 0;  // processes that are started now
+  int started_ = 0;                                 // processes
+  std::string last_error_;                          // with which a process has ended
+  bool lacks_memory_ = schedule_.filters > 0;       // processes that are started now
+  bool accepts_output_ = schedule_.accepts_output;  // likewise
   Played played_;
 };
 
@@ -226,7 +230,8 @@ std::unique_ptr<Process> Game::MakeProcess(size_t i, std::function<void()> on_en
   Instance& instance = instances_[i];
   return std::make_unique<Process>(
       Process::Site{world_, broker_, group_, routing_group_ ? &*routing_group_ : nullptr, schedule_,
-                    [this, &instance] { return world_.now() < instance.cut_until; }, lacks_memory_},
+                    [this, &instance] { return world_.now() < instance.cut_until; }, lacks_memory_,
+                    accepts_output_},
       static_cast<int>(i), std::move(on_end));
 }
 
@@ -553,6 +558,7 @@ void Game::ResetStopped() {
   }
   played_.resets += static_cast<int64_t>(stopped.size());
   lacks_memory_ = false;
+  accepts_output_ = true;
   for (size_t i = 0; i < kMostInstances; ++i) {
     instances_[i].is_wanted = was_wanted[i];
     Start(i);
@@ -642,6 +648,8 @@ void Game::PlayEpilogue() {
     case Epilogue::kCutLog:
     case Epilogue::kCutLogUnderLife:
       return CutLog();
+    case Epilogue::kLoseOffsets:
+      return LoseOffsets();
     case Epilogue::kReset:
     case Epilogue::kResetUnderLife:
     case Epilogue::kSetBack:
@@ -716,6 +724,39 @@ void Game::CommitForeign() {
   }
   End();
   if (!topics_.empty()) Judge();
+}
+
+void Game::LoseOffsets() {
+  Dice dice(schedule_.seed ^ 0x105e0f);
+  std::vector<std::unique_ptr<TopicInPlay>> refused;
+  lacks_memory_ = accepts_output_ = false;
+  for (auto& topic : topics_) {
+    if (topic->may_be_reset() && dice.OneIn(2) && topic->LoseOffsets(dice))
+      refused.push_back(std::move(topic));
+  }
+  std::erase(topics_, nullptr);
+  const auto start = [this] {
+    last_error_.clear();
+    instances_[0].is_wanted = true;
+    Start(0);
+    AwaitDone(kPatience);
+    RunFor(TimeToSettle());
+  };
+  for (const auto& topic : topics_) topic->input().SendTo(0);
+  start();
+  for (const auto& topic : refused) {
+    const std::string& output = topic->names().output;
+    if (!topic->has_not_begun()) Problem(absl::StrCat("the input is WRITTEN AGAIN to ", output));
+    if (!IsSaid(topic->names().input)) Problem(absl::StrCat(output, " is refused, and NOBODY SAYS WHY"));
+  }
+  End();
+  if (!topics_.empty()) Judge();
+  if (refused.empty() || !played_.problems.empty()) return;
+  std::move(refused.begin(), refused.end(), std::back_inserter(topics_));
+  accepts_output_ = true;
+  start();
+  End();
+  Judge();
 }
 
 void Game::SetOffsets() {

@@ -37,23 +37,27 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const
     options.scope = Scope::kTopic;
     if (schedule.ways > 1) options.merged = names.inputs;
   }
-  // Its operator deletes the group's offsets as the last resort, and means it.
-  options.accept_nonempty_output = true;
+  if (schedule.names_input) options.input_header = kInputHeader;
   options.process.group = "lethe";
   options.process.instance = absl::StrCat("i", instance);
   options.process.lanes = schedule.lanes;
   options.process.assignment = schedule.is_cooperative ? Assignment::kCooperative : Assignment::kEager;
-  options.process.static_membership =
-      schedule.has_static_members ? StaticMembership::kAfterCrash : StaticMembership::kNever;
+  options.process.static_membership = !schedule.has_static_members ? StaticMembership::kNever
+                                      : schedule.keeps_places      ? StaticMembership::kAlways
+                                                                   : StaticMembership::kAfterCrash;
   options.process.commit_interval = schedule.commit_interval;
   options.process.properties = {
       {"session.timeout.ms", absl::StrCat(absl::ToInt64Milliseconds(schedule.session_timeout))}};
   const bool stops = topic == schedule.stopping_topic;
   options.policies.on_unreadable = stops ? Action::kFail : Action::kDrop;
   options.policies.on_missing_id = stops ? Action::kFail : Action::kPass;
+  if (schedule.skips_deleted) options.policies.on_unread_deleted = OnUnreadDeleted::kContinue;
+  if (schedule.stops_at_short) options.policies.on_short_history = OnShortHistory::kFail;
   options.record.id = *IdSpec::Parse("json:/id");
   options.stage.horizon = schedule.horizon;
   options.stage.target_fpp = 1e-12;
+  options.stage.engine = schedule.is_exact ? Engine::kExact : Engine::kCompact;
+  options.stage.shards = schedule.shards;
   options.stage.audit_share = 0;
   options.stage.memory_limit_bytes = int64_t{64} << 20;
   options.stage.hash_seed = schedule.seed + static_cast<uint64_t>(instance);
@@ -131,6 +135,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Process::MakeDaemon() {
 
 DaemonOptions Process::OptionsFor(int topic) const {
   DaemonOptions options = OptionsOf(site_.schedule, instance_, topic, TopicNames(site_.schedule, topic));
+  options.accept_nonempty_output = site_.accepts_output;
   if (site_.lacks_memory) {
     options.stage.memory_limit_bytes =
         SmallestLimitBytes(options.stage, LimitsOf(options.stage.engine), site_.schedule.filters);

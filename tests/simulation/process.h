@@ -34,6 +34,9 @@ struct TopicNames {
   std::string totals;
 };
 
+// Of what is written, by Schedule::names_input.
+inline constexpr char kInputHeader[] = "from";
+
 // Empty: it writes none.
 std::string SnapshotTopicOf(const Schedule& schedule, int instance);
 
@@ -57,6 +60,7 @@ class Process {
     const Schedule& schedule;
     std::function<bool()> is_cut;  // off from the brokers
     bool lacks_memory = false;     // else it has enough for all filters
+    bool accepts_output = true;    // also where it has records, and the group no offsets
   };
   Process(const Site& site, int instance, std::function<void()> on_end);
   ~Process();

@@ -142,6 +142,8 @@ const char* EpilogueText(Epilogue epilogue) {
       return "; in the end a log is cut";
     case Epilogue::kCutLogUnderLife:
       return "; in the end a log is cut while processes stand still";
+    case Epilogue::kLoseOffsets:
+      return "; in the end offsets are deleted";
     case Epilogue::kReset:
       return "; in the end offsets are reset";
     case Epilogue::kResetUnderLife:
@@ -206,6 +208,27 @@ void AddSilences(Schedule& schedule) {
   schedule.copies_within = schedule.burst;
 }
 
+// What the processes are told beside that, by dice of their own again.
+void SetOptions(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 0x0b7105);
+  schedule.keeps_places = schedule.has_static_members && dice.OneIn(3);
+  // A stranger's topic would be refused where it must be told from another.
+  schedule.accepts_output = dice.OneIn(2) || schedule.strangers > 0;
+  schedule.skips_deleted = dice.OneIn(3);
+  // A replay would stop at what cannot be read, too.
+  schedule.stops_at_short =
+      dice.OneIn(4) && std::none_of(schedule.faults.begin(), schedule.faults.end(),
+                                    [](const Fault& each) { return each.kind == FaultKind::kUnreadable; });
+  schedule.names_input = dice.OneIn(6);
+  schedule.is_exact = dice.OneIn(6);
+  const bool resets = schedule.epilogue == Epilogue::kReset || schedule.epilogue == Epilogue::kResetUnderLife;
+  if (schedule.stops_at_short && resets) schedule.epilogue = Epilogue::kNone;
+  if (schedule.epilogue == Epilogue::kNone && dice.OneIn(20) && schedule.strangers == 0) {
+    schedule.epilogue = Epilogue::kLoseOffsets;
+    schedule.accepts_output = false;
+  }
+}
+
 }  // namespace
 
 bool IsOfProcess(FaultKind kind) { return TextOf(kind).has_target && kind != FaultKind::kJoin; }
@@ -230,12 +253,21 @@ std::string Schedule::Story() const {
                                        is_backlog ? " with a backlog, " : ", ")
                         : "",
       filters > 0 ? absl::StrCat("with memory for ", filters, " filters, ") : "",
-      is_cooperative ? "cooperative" : "eager", has_static_members ? ", static members" : "", "; ", records,
-      " records each in ", absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step), " apart",
+      is_cooperative ? "cooperative" : "eager",
+      !has_static_members ? ""
+      : keeps_places      ? ", static members that keep their places"
+                          : ", static members",
+      is_exact ? ", exact" : "", shards > 1 ? absl::StrCat(", ", shards, " shards") : "",
+      names_input ? ", inputs named" : "", accepts_output ? "" : ", outputs begin empty",
+      skips_deleted ? ", deleted records are skipped" : "", stops_at_short ? ", a short history stops" : "",
+      "; ", records, " records each in ", absl::FormatDuration(lasts), ", a step of ",
+      absl::FormatDuration(step), " apart",
       burst > 0 ? absl::StrCat(", in bursts of ", burst, " every ", absl::FormatDuration(silence)) : "",
       ", horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten, " of ten are copies, of the last ",
-      copies_within, "; of a hundred ", wild_of_hundred, " have wild times, ", without_id_of_hundred,
-      " no id, ", oversized_of_hundred, " are too large", names_refused ? " (named)" : "",
+      copies_within, "; of a hundred ", wild_of_hundred, " have wild times, ",
+      past_of_hundred > 0 ? absl::StrCat(past_of_hundred, " are of the past for a while, ") : "",
+      without_id_of_hundred, " no id, ", oversized_of_hundred, " are too large",
+      names_refused ? " (named)" : "",
       counting == Counting::kNothing  ? ""
       : counting == Counting::kDeltas ? "; counted as deltas"
                                       : "; counted as totals",
@@ -322,6 +354,7 @@ Schedule MakeSchedule(uint64_t seed) {
   AddRareMeetings(schedule);
   AddStrangers(schedule);
   AddSilences(schedule);
+  SetOptions(schedule);
   schedule.are_brokers_old = Dice(seed ^ 0x391).OneIn(2);
   std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });

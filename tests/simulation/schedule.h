@@ -69,11 +69,12 @@ enum class Epilogue {
   kNone,
   kCutLog,           // while no process runs, a log loses the end of what was judged, and grows again
   kCutLogUnderLife,  // likewise, while all stand still
-  kReset,            // an operator resets the group's offsets, forward or back, while no process runs
-  kResetUnderLife,   // likewise, while all stand still
-  kSetBack,          // the group's offsets are those of earlier commits, while all stand still
-  kForeignCommit,    // a lethe of another version or configuration commits, while all stand still
-  kTwin,             // a second process runs as one instance
+  kLoseOffsets,  // while no process runs, the group's offsets are deleted, and outputs have records, or none
+  kReset,        // an operator resets the group's offsets, forward or back, while no process runs
+  kResetUnderLife,  // likewise, while all stand still
+  kSetBack,         // the group's offsets are those of earlier commits, while all stand still
+  kForeignCommit,   // a lethe of another version or configuration commits, while all stand still
+  kTwin,            // a second process runs as one instance
 };
 
 enum class SnapshotPlace { kNowhere, kOfEach, kOfAll };
@@ -97,6 +98,14 @@ struct Schedule {
   int filters = 0;  // for which a process has memory, at first; 0: for all
   bool is_cooperative = false;
   bool has_static_members = false;
+  bool keeps_places = false;  // of static members, also when they are asked to end
+  bool accepts_output =
+      true;  // a group may begin where the output has records; else the operator says so later
+  bool skips_deleted = false;   // what is deleted before it is read is lost, and no topic stops for it
+  bool stops_at_short = false;  // a topic stops where ids of the horizon are not known
+  bool names_input = false;     // in a header of what is written
+  bool is_exact = false;        // the engine
+  int shards = 1;               // of each filter
   absl::Duration commit_interval;
   absl::Duration session_timeout;
   absl::Duration transaction_timeout;
@@ -111,6 +120,7 @@ struct Schedule {
   int copies_of_ten = 3;
   int copies_within = 100;
   int wild_of_hundred = 0;
+  int past_of_hundred = 0;  // are dated five horizons too early, in the middle third
   int without_id_of_hundred = 0;
   int oversized_of_hundred = 0;
   bool names_refused = false;

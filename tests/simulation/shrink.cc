@@ -31,6 +31,14 @@ std::vector<Step> StepsOf(const Schedule& schedule) {
   steps.emplace_back([](Schedule& s) { s.partitions = std::max(1, s.partitions - 1); });
   steps.emplace_back([](Schedule& s) { s.is_cooperative = false; });
   steps.emplace_back([](Schedule& s) { s.has_static_members = false; });
+  steps.emplace_back([](Schedule& s) { s.keeps_places = false; });
+  steps.emplace_back([](Schedule& s) { s.accepts_output = true; });
+  steps.emplace_back([](Schedule& s) { s.skips_deleted = false; });
+  steps.emplace_back([](Schedule& s) { s.stops_at_short = false; });
+  steps.emplace_back([](Schedule& s) { s.names_input = false; });
+  steps.emplace_back([](Schedule& s) { s.is_exact = false; });
+  steps.emplace_back([](Schedule& s) { s.shards = 1; });
+  steps.emplace_back([](Schedule& s) { s.past_of_hundred = 0; });
   steps.emplace_back([](Schedule& s) { s.snapshots = SnapshotPlace::kNowhere; });
   steps.emplace_back([](Schedule& s) { s.counting = Counting::kNothing; });
   steps.emplace_back([](Schedule& s) { s.wild_of_hundred = 0; });

@@ -207,6 +207,8 @@ void SimulatedSource::FetchFrom(TopicPartition partition, Position& position, si
   for (; position.truncations < log.truncations().size(); ++position.truncations) {
     is_cut = is_cut || std::max(position.next, position.sought) > log.truncations()[position.truncations];
   }
+  // It asks for what it was told to; what it repeats it had fetched before.
+  if (position.next < log.start()) position.next = std::max(position.next, position.sought);
   if (is_cut || position.next < log.start() || position.next > log.end()) {
     position.is_gone = true;
     return Bring(partition, position.next, nullptr,

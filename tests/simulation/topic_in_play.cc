@@ -137,6 +137,7 @@ void TopicInPlay::CommitForeign(int64_t kind) {
       if (!site_.group.Members().empty()) return;
       // It is taken for an operator's: nothing is known of what was before.
       forgotten_[0] = std::max(forgotten_[0], site_.broker.FindLog(names_.input, 0)->end());
+      may_need_reset_ = site_.schedule.stops_at_short;
       return site_.group.Set(names_.input, 0, {committed.offset, ""});
     case 1:
       metadata->output = "another";
@@ -174,9 +175,11 @@ void TopicInPlay::DeleteMore(int64_t number) {
   // Of a log that was cut, too, nothing would be there to compare.
   if (committed < 0 || end <= begin || cut_.partition >= 0) return;
   log.DeleteBefore(site_.world.dice().Between(begin + 1, end));
+  for (int64_t at = committed; at < log.start(); ++at) deleted_unread_.insert({partition, at});
   site_.world.Say(names_.input, "-", partition, " begins at ", log.start(), " now");
   forgotten_[partition] = log.start();
-  if (log.start() > committed) may_need_reset_ = true;
+  const bool stops = log.start() > committed && !site_.schedule.skips_deleted;
+  may_need_reset_ = may_need_reset_ || stops || site_.schedule.stops_at_short;
 }
 
 int64_t TopicInPlay::LastJudged(int32_t partition) const {
@@ -252,11 +255,27 @@ void TopicInPlay::Reset() {
   site_.world.Say("the group's offsets of topic ", names_.input, " are deleted");
   site_.group.Forget(names_.input);
   forgotten_.clear();
+  deleted_unread_.clear();
   BeginLife();
+}
+
+bool TopicInPlay::LoseOffsets(Dice& dice) {
+  Topic& output = site_.broker.topic(names_.output);
+  // Where retention has deleted all that was written, nothing is written twice.
+  if (dice.OneIn(3)) {
+    for (const auto& log : output.logs) log->DeleteBefore(log->end());
+  }
+  const bool has_records = std::any_of(output.logs.begin(), output.logs.end(), [this](const auto& log) {
+    return HasRecords(*log, log->start(), log->end());
+  });
+  site_.world.Say(has_records ? "there are records in " : "there is nothing in ", names_.output);
+  Reset();
+  return has_records;
 }
 
 void TopicInPlay::ResetTo(Dice& dice) {
   forgotten_.clear();
+  deleted_unread_.clear();
   BeginLife();
   for (int32_t id = 0; id < site_.broker.CountPartitions(names_.input); ++id) {
     const Log& log = *site_.broker.FindLog(names_.input, id);
@@ -398,7 +417,7 @@ test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begi
   evidence.clocks_differ = site_.world.now() + absl::AbsDuration(site_.schedule.skew);
   if (site_.schedule.oversized_of_hundred > 0) evidence.output_takes_bytes = kOutputTakesBytes;
   evidence.input = site_.broker.CommittedIn(input);
-  evidence.output = site_.broker.Committed(names_.output);
+  evidence.output = WithoutAdded(site_.broker.Committed(names_.output));
   // Counters go on where a topic begins again, from whatever was counted before.
   const bool is_counted = former_.empty() && output_begin_.empty();
   evidence.deltas_are_counted = is_counted && site_.schedule.counting == Counting::kDeltas;
@@ -412,6 +431,18 @@ test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begi
            event.send >= sendings_end;
   });
   return evidence;
+}
+
+std::vector<Record> TopicInPlay::WithoutAdded(std::vector<Record> output) const {
+  if (!site_.schedule.names_input) return output;
+  for (Record& record : output) {
+    // One that names no input, or another, is CHANGED.
+    if (record.headers.empty() || record.headers.back().first != kInputHeader) continue;
+    const std::string from = record.headers.back().second.value_or("");
+    const bool is_known = std::find(names_.inputs.begin(), names_.inputs.end(), from) != names_.inputs.end();
+    is_known ? record.headers.pop_back() : record.headers.push_back({"unknown input", from});
+  }
+  return output;
 }
 
 void TopicInPlay::AddHeld(test::Evidence& evidence) const {
@@ -615,6 +646,18 @@ void TopicInPlay::JudgeSinceForgotten(const test::Evidence& evidence, test::Judg
   }
 }
 
+void TopicInPlay::EraseUnread(test::Evidence& evidence) const {
+  std::set<int64_t> passed;  // the sendings: some may have been read before they were deleted
+  test::FaultyEvent event;
+  for (const Record& each : evidence.output) {
+    if (test::FaultyEvent::Parse(each.value.value_or(""), &event)) passed.insert(event.send);
+  }
+  std::erase_if(evidence.input, [&](const Record& each) {
+    return deleted_unread_.contains({each.partition, each.offset}) &&
+           test::FaultyEvent::Parse(*each.value, &event) && !passed.contains(event.send);
+  });
+}
+
 std::set<std::pair<int32_t, std::string>> TopicInPlay::KnownBeforeReset(
     const std::set<int64_t>& sendings) const {
   std::set<std::pair<int32_t, std::string>> known;
@@ -702,7 +745,7 @@ test::Judgement TopicInPlay::Judge() const {
         before.insert(event.send);
       }
     }
-    evidence.output = broker.CommittedIn(broker.topic(names_.output));
+    evidence.output = WithoutAdded(broker.CommittedIn(broker.topic(names_.output)));
     std::erase_if(evidence.output, [&](const Record& each) {
       const auto partition = static_cast<size_t>(each.partition);
       if (partition >= output_begin_.size() || each.offset >= output_begin_[partition]) return false;
@@ -726,6 +769,7 @@ test::Judgement TopicInPlay::Judge() const {
   std::erase_if(evidence.input, [&](const Record& each) {
     return each.offset >= evidence.input_ends[static_cast<size_t>(each.partition)];
   });
+  if (!deleted_unread_.empty()) EraseUnread(evidence);
   test::Judgement judgement = test::Judge(evidence);
   if (!forgotten_.empty()) JudgeSinceForgotten(evidence, judgement);
   // Of others in between, which were gone too soon, records may not have been read.

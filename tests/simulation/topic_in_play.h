@@ -75,6 +75,10 @@ class TopicInPlay {
   }
   // An operator sets the group forward or back in the log.
   void ResetTo(Dice& dice);
+  // The group's offsets are deleted, and perhaps what it has written. Returns whether some of that is there.
+  bool LoseOffsets(Dice& dice);
+  // Whether the group has committed nothing of it.
+  bool has_not_begun() const { return Committed() == -site_.broker.CountPartitions(names_.input); }
   // The group's offsets are those of an earlier commit: all behind that is judged again. False: there is
   // none.
   bool SetBack(Dice& dice);
@@ -113,6 +117,10 @@ class TopicInPlay {
   };
   // What the group has judged of a former topic, as far as it came.
   test::Judgement JudgeFormer(const Life& life, int64_t sendings_end) const;
+  // Without what lethe adds to a record that passes.
+  std::vector<Record> WithoutAdded(std::vector<Record> output) const;
+  // What was deleted before anybody read it.
+  void EraseUnread(test::Evidence& evidence) const;
   // Adds when ids are forgotten, and what was reported of those that are held.
   void AddHeld(test::Evidence& evidence) const;
   test::Evidence EvidenceOf(const Topic& input, int64_t sendings_begin, int64_t sendings_end) const;
@@ -162,6 +170,7 @@ class TopicInPlay {
   bool former_counts_ = false;  // what was written before, of the input before, counts, too
   // Copies of what was judged below these offsets may pass, by partition.
   std::map<int32_t, int64_t> forgotten_;
+  std::set<std::pair<int32_t, int64_t>> deleted_unread_;  // partitions and offsets
   // The log that was cut: its partition, where it ended, and the next sending then.
   struct Cut {
     int32_t partition = -1;

@@ -331,6 +331,7 @@ Outcome Transactions::Resolve(Outcome known) {
     if (!asked.ok()) of_flow.second.clear();
   }
   Outcome outcome = Outcome::kAborted;
+  std::vector<std::pair<Task*, int64_t>> moved_on;  // and where the group is
   for (Task* task : partitions) {
     if (committed[task->id().flow].empty()) continue;
     const CommittedOffset& in_group = committed[task->id().flow][static_cast<size_t>(task->id().partition)];
@@ -339,16 +340,19 @@ Outcome Transactions::Resolve(Outcome known) {
     const auto tried = tried_.find(task->id());
     const bool is_own = offset == task->next() && tried != tried_.end() && tried->second == in_group.metadata;
     if (is_own && task->next() != task->in_group()) outcome = Outcome::kCommitted;
-    if (!is_own && offset != task->in_group()) {
-      task->LeaveNamed();
-      task->RolledBack();
-      held_.Release(*task);
-      task->Fail(absl::StrCat(
-          task->Name(), ": the group is at offset ", offset, ", not at ", task->in_group(), ": ",
-          offset < 0 ? "the input, or the group's offsets, were deleted" : "another instance has it now",
-          "; waiting for the group"));
-      spdlog::warn("{}", task->problem());
-    }
+    if (!is_own && offset != task->in_group()) moved_on.emplace_back(task, offset);
+  }
+  for (const auto& [task, offset] : moved_on) {
+    // The transaction was one, so what it has judged of this partition is committed, too.
+    if (known == Outcome::kUnknown && outcome == Outcome::kCommitted) totals_ += task->open_counts();
+    task->LeaveNamed();
+    task->RolledBack();
+    held_.Release(*task);
+    task->Fail(absl::StrCat(
+        task->Name(), ": the group is at offset ", offset, ", not at ", task->in_group(), ": ",
+        offset < 0 ? "the input, or the group's offsets, were deleted" : "another instance has it now",
+        "; waiting for the group"));
+    spdlog::warn("{}", task->problem());
   }
   return outcome;
 }

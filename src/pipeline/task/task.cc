@@ -111,6 +111,8 @@ void Task::StartOver(int32_t partitions, absl::Duration horizon, absl::Time know
   clock_counts_from_ = timed_records_ + RestartPoints::kWarmup;
   undeliverable_.clear();
   passed_over_.clear();
+  // A restore that was interrupted has left it: the record is before what is read now.
+  to_compare_.reset();
   skips_to_filter_end_ = true;
 }
 
