@@ -106,6 +106,19 @@ TEST(Readme, ItBeginsWithHowToRunAndTestIt) {
   EXPECT_LT(Readme().find("\n## Quick start"), Readme().find("\n## How fast it is"));
 }
 
+// `memory` of the configuration holds the events that its comment says, with its horizon and fpp.
+TEST(Readme, ItsMemoryIsForTheEventsThatItSays) {
+  const std::string page = Readme();
+  const RunConfig config = MakeRunConfig(ConfigText{"README.md", Blocks(page, "yaml").at(0)}, {}).value();
+  const absl::StatusOr<Plan> plan = MakePlan({.horizon = config.daemon.stage.horizon,
+                                              .target_fpp = config.daemon.stage.target_fpp,
+                                              .memory_bytes = config.daemon.stage.memory_limit_bytes});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const std::string said =
+      absl::StrCat("for ", static_cast<int64_t>(plan->ids / 1e7) * 10, " million events within the horizon");
+  EXPECT_TRUE(absl::StrContains(page, said)) << said;
+}
+
 // What `lethe plan` is shown to print, it prints.
 TEST(Operations, ItsPlanIsThatOfTheProgram) {
   Commands commands;

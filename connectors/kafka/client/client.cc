@@ -113,6 +113,7 @@ const std::vector<std::string>& PropertyNames() {
 // For the error of a connection.
 absl::string_view RemedyOf(absl::string_view error) {
   if (absl::StrContains(error, "certificate")) return "";  // librdkafka says more of it
+  if (absl::StrContains(error, "close connections")) return "; check that they run, and security.protocol";
   if (absl::StrContains(error, "SSL") || absl::StrContains(error, "TLS")) {
     return "; see security.protocol: it is not that of the listener";
   }
