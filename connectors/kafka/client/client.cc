@@ -272,21 +272,25 @@ void ClientErrors::Watch(ClientConfig& config) {
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_error_cb(config.raw(), [](rd_kafka_t*, int code, const char* reason, void* opaque) {
     ClientErrors& errors = *static_cast<ClientErrors*>(opaque);
-    if (absl::IsPermissionDenied(errors.last_)) return;  // that all are down then is a consequence
+    // That all are down is then a consequence.
+    const bool is_refused = code == RD_KAFKA_RESP_ERR__AUTHENTICATION;
+    if (absl::IsPermissionDenied(errors.last_) && !is_refused) return;
     // " (after 3ms in state CONNECT, 2 identical error(s) suppressed)" makes a new text of the same error.
     std::string text = WithoutSecrets(reason);
     if (const size_t after = text.rfind(" (after "); after != text.npos) text.resize(after);
-    if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
+    if (is_refused) {
       errors.last_ = absl::PermissionDeniedError(
           absl::StrCat("the brokers do not let this user in: ", text, ": see to sasl.* and ssl.* of kafka"));
-    } else if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || errors.last_.ok()) {
-      // A broker that closes a connection gives no reason, and librdkafka reports nothing else.
-      if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
-        absl::StrAppend(&text, ", or close connections, as a listener of TLS or SASL does with others");
-      }
+    } else if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
       errors.last_ = absl::UnavailableError(text);
-      errors.at_ = SteadyNow();
+    } else if (errors.last_.ok()) {
+      // A broker that closes a connection gives no reason, and librdkafka reports nothing else.
+      errors.last_ = absl::UnavailableError(
+          absl::StrCat(text, ", or close connections, as a listener of TLS or SASL does with others"));
+    } else {
+      return;  // the error before it is the reason
     }
+    errors.at_ = SteadyNow();
   });
 }
 
@@ -300,10 +304,10 @@ absl::Status ClientErrors::Explain(rd_kafka_t* client, const absl::Status& faile
   constexpr absl::Duration kRecent = absl::Seconds(35);
   if (!absl::IsUnavailable(failed)) return failed;
   const absl::Status last = Last(client);
-  if (absl::IsPermissionDenied(last)) return last;
   if (last.ok() || SteadyNow() - at_ > kRecent) return failed;
-  return absl::UnavailableError(
-      absl::StrCat(failed.message(), ": ", last.message(), RemedyOf(last.message())));
+  // It stays Unavailable where the brokers refuse a login, too: one that starts may do so for a moment.
+  return absl::UnavailableError(absl::StrCat(failed.message(), ": ", last.message(),
+                                             absl::IsPermissionDenied(last) ? "" : RemedyOf(last.message())));
 }
 
 std::vector<Property> FetchOn::Defaults(std::vector<Property> others) {
