@@ -66,7 +66,7 @@ SchemaRegistry::SchemaRegistry(RegistryOptions options, bool logs)
 SchemaRegistry::~SchemaRegistry() {
   http_.Interrupt();
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stops_ = true;
   }
   changed_.notify_all();
@@ -74,7 +74,7 @@ SchemaRegistry::~SchemaRegistry() {
 }
 
 SchemaLookup SchemaRegistry::Find(const SchemaNeed& need) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(need);
   if (found != entries_.end() && found->second.lookup.state == SchemaLookup::State::kKnown) {
     Take(found->second);
@@ -97,14 +97,14 @@ SchemaLookup SchemaRegistry::Find(const SchemaNeed& need) {
 }
 
 SchemaLookup SchemaRegistry::Peek(const SchemaNeed& need) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(need);
   // A forgotten schema is requested again when a record needs it.
   return found == entries_.end() ? SchemaLookup() : found->second.lookup;
 }
 
 void SchemaRegistry::Expect(const SchemaNeed& need) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (expected_.size() >= kMostExpected) return;
   const absl::Time now = SteadyNow();
   if (const auto known = entries_.find(need); known != entries_.end()) {
@@ -159,7 +159,7 @@ void SchemaRegistry::Want(const SchemaNeed& need, Entry& entry, absl::Time now) 
 }
 
 SchemaFigures SchemaRegistry::figures() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   SchemaFigures figures = figures_;
   if (SteadyNow() - most_waiting_at_ < options_.shows_waiting) {
     figures.waiting = std::max(figures.waiting, most_waiting_);
@@ -171,7 +171,7 @@ void SchemaRegistry::Run() {
   sigset_t signals;
   sigfillset(&signals);  // SIGPIPE of a connection, too
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stops_) {
     const absl::Time now = SteadyNow();
     CountPatience(now);
@@ -184,17 +184,17 @@ void SchemaRegistry::Run() {
     }
     if (!next) {
       if (until == absl::InfiniteFuture()) {
-        changed_.wait(lock);
+        changed_.wait(lock.held());
       } else {
-        changed_.wait_for(lock, absl::ToChronoMicroseconds(until - now));
+        changed_.wait_for(lock.held(), absl::ToChronoMicroseconds(until - now));
       }
       continue;
     }
     const SchemaNeed& need = *next;
     const bool reads_file = !std::exchange(entries_[need].is_read, true) && !options_.folder.empty();
-    lock.unlock();
+    lock.Unlock();
     auto plan = MakePlan(need, reads_file);
-    lock.lock();
+    lock.Lock();
     figures_.folder_bytes = files_.bytes();
     const absl::Status asked = plan.status();
     if (asked.ok()) DecideKnown(need, *std::move(plan));
@@ -393,7 +393,7 @@ struct SchemaRegistry::Resolving {
 };
 
 int64_t SchemaRegistry::TouchedOf(const SchemaKey& key) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   int64_t touched = 0;
   // Of all names of uses that of the whole schema is the first.
   for (auto at = entries_.lower_bound(SchemaNeed(key)); at != entries_.end() && at->first.key == key; ++at) {
@@ -504,7 +504,7 @@ absl::StatusOr<SchemaAnswer> SchemaRegistry::AskOne(const std::string& url) {
 }
 
 void SchemaRegistry::Count(int64_t SchemaFigures::*result) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ++(figures_.*result);
 }
 

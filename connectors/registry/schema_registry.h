@@ -8,7 +8,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "connectors/registry/http_get.h"
@@ -23,6 +23,7 @@
 #include "connectors/registry/schema_answer.h"
 #include "connectors/registry/schema_files.h"
 #include "src/record/schema_source.h"
+#include "src/sync/mutex.h"
 
 namespace lethe::registry {
 
@@ -73,26 +74,30 @@ class SchemaRegistry final : public SchemaSource {
 
   void Run();
   // Takes the waiting schema whose turn it is out of its queue; nullopt: none is due before `until`.
-  std::optional<SchemaNeed> TakeNext(absl::Time now, absl::Time& until);
-  Entry* Add(const SchemaNeed& need, absl::Time now);
-  void Schedule(const SchemaNeed& need, Entry& entry, absl::Time due);
-  void Unschedule(const SchemaNeed& need, Entry& entry);
-  void Want(const SchemaNeed& need, Entry& entry, absl::Time now);
-  void Handle(const SchemaNeed& need, const absl::Status& asked);
-  void DecideKnown(const SchemaNeed& need, std::shared_ptr<const SchemaPlan> plan);
-  void Take(Entry& entry);
-  void ForgetUnused();
+  std::optional<SchemaNeed> TakeNext(absl::Time now, absl::Time& until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entry* Add(const SchemaNeed& need, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Schedule(const SchemaNeed& need, Entry& entry, absl::Time due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unschedule(const SchemaNeed& need, Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Want(const SchemaNeed& need, Entry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Handle(const SchemaNeed& need, const absl::Status& asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DecideKnown(const SchemaNeed& need, std::shared_ptr<const SchemaPlan> plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Take(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether so many plans are not taken yet that the thread makes no more; nullopt: it may.
-  std::optional<absl::Time> WaitsForTakers(absl::Time now);
-  void Decide(const SchemaNeed& need, Entry& entry, SchemaLookup lookup);
-  void DecideUnknown(const SchemaNeed& need, Entry& entry, absl::Time now);
+  std::optional<absl::Time> WaitsForTakers(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Decide(const SchemaNeed& need, Entry& entry, SchemaLookup lookup)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DecideUnknown(const SchemaNeed& need, Entry& entry, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes or gives back what has passed since the last call.
-  void CountPatience(absl::Time now);
+  void CountPatience(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // How long to ask for a schema that turns out to be missing now; zero if little patience is left.
-  absl::Duration PatienceForOne() const;
-  void HandleFailure(const SchemaNeed& need, Entry& entry, const std::string& why, absl::Time now);
+  absl::Duration PatienceForOne() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HandleFailure(const SchemaNeed& need, Entry& entry, const std::string& why, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleUnknown(const SchemaNeed& need, Entry& entry, const std::string& why, bool is_final,
-                     absl::Time now);
+                     absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // These run without the lock.
   // Errors as of Fetch, and of a file.
@@ -123,30 +128,33 @@ class SchemaRegistry final : public SchemaSource {
   };
   std::optional<Last> last_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  bool stops_ = false;
-  Entries entries_;
-  Queue wanted_;                                           // by the time at which they are due
-  Queue expected_;                                         // the same
-  std::set<std::pair<int64_t, SchemaNeed>> by_use_;        // known ones, by when they were used last
-  std::deque<std::pair<absl::Time, SchemaNeed>> awaited_;  // since when they are known; some were taken since
-  size_t awaited_bytes_ = 0;
+  bool stops_ ABSL_GUARDED_BY(mutex_) = false;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
+  Queue wanted_ ABSL_GUARDED_BY(mutex_);    // by the time at which they are due
+  Queue expected_ ABSL_GUARDED_BY(mutex_);  // the same
+  std::set<std::pair<int64_t, SchemaNeed>> by_use_
+      ABSL_GUARDED_BY(mutex_);  // known ones, by when they were used last
+  std::deque<std::pair<absl::Time, SchemaNeed>> awaited_
+      ABSL_GUARDED_BY(mutex_);  // since when they are known; some were taken since
+  size_t awaited_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // In the order in which they are forgotten: unknown ones, and refused ones that nobody wanted.
-  std::deque<SchemaNeed> unknown_;
-  std::deque<SchemaNeed> unwanted_;
-  SchemaFigures figures_;
-  int64_t most_waiting_ = 0;  // of late
-  absl::Time most_waiting_at_ = absl::InfinitePast();
-  int failures_ = 0;                                // in a row
-  absl::Time pauses_until_ = absl::InfinitePast();  // after a failure
-  absl::Duration patience_;
-  absl::Time patience_counted_;
-  int64_t missing_ = 0;     // waiting, wanted, and the registry has said that it has none
-  double misses_left_ = 0;  // requests that may find nothing, now
-  absl::Time next_failure_log_ = absl::InfinitePast();
-  absl::Time next_unknown_log_ = absl::InfinitePast();
-  int unknown_logged_ = 0;  // since then
+  std::deque<SchemaNeed> unknown_ ABSL_GUARDED_BY(mutex_);
+  std::deque<SchemaNeed> unwanted_ ABSL_GUARDED_BY(mutex_);
+  SchemaFigures figures_ ABSL_GUARDED_BY(mutex_);
+  int64_t most_waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // of late
+  absl::Time most_waiting_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  int failures_ ABSL_GUARDED_BY(mutex_) = 0;                                // in a row
+  absl::Time pauses_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // after a failure
+  absl::Duration patience_ ABSL_GUARDED_BY(mutex_);
+  absl::Time patience_counted_ ABSL_GUARDED_BY(mutex_);
+  int64_t missing_ ABSL_GUARDED_BY(mutex_) =
+      0;  // waiting, wanted, and the registry has said that it has none
+  double misses_left_ ABSL_GUARDED_BY(mutex_) = 0;  // requests that may find nothing, now
+  absl::Time next_failure_log_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Time next_unknown_log_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  int unknown_logged_ ABSL_GUARDED_BY(mutex_) = 0;  // since then
 
   std::atomic<int64_t> answers_{0};
   std::thread thread_;

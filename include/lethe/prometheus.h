@@ -11,8 +11,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
-#include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +23,9 @@ namespace lethe {
 // for more than some microseconds.
 class FilterCollectable final : public prometheus::Collectable {
  public:
+  FilterCollectable();
+  ~FilterCollectable() override;
+
   // The partition's series have the label partition="name". It must be removed before it is destroyed.
   // Another one of that name takes its place.
   void Add(const std::string& name, const Partition* partition);
@@ -32,8 +34,8 @@ class FilterCollectable final : public prometheus::Collectable {
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::string, const Partition*> partitions_;  // guarded by mutex_
+  struct Partitions;
+  const std::unique_ptr<Partitions> partitions_;
 };
 
 }  // namespace lethe

@@ -27,18 +27,18 @@ bool MemoryBudget::DivideFor(int64_t bytes) {
 }
 
 void MemoryShares::Add(MemoryBudget* share) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   used_.reserve(shares_.size() + 1);
   shares_.push_back(share);
 }
 
 void MemoryShares::Remove(MemoryBudget* share) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   shares_.erase(std::find(shares_.begin(), shares_.end(), share));
 }
 
 void MemoryShares::Divide(const MemoryBudget* share, int64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const int64_t level = Level(share, bytes);
   for (MemoryBudget* each : shares_) each->SetLimitOfShare(level);
 }

@@ -3,10 +3,11 @@
 #define LETHE_SRC_MEMORY_MEMORY_SHARES_H_
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "lethe/memory_budget.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -33,12 +34,13 @@ class MemoryShares {
 
  private:
   int64_t Kept() const { return whole_->limit_bytes() / 16; }
-  int64_t Level(const MemoryBudget* share, int64_t bytes);
+  int64_t Level(const MemoryBudget* share, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   MemoryBudget* const whole_;
-  std::mutex mutex_;
-  std::vector<MemoryBudget*> shares_;  // guarded by mutex_, as is this
-  std::vector<int64_t> used_;          // room for one number each, so that a division does not allocate
+  Mutex mutex_;
+  std::vector<MemoryBudget*> shares_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> used_
+      ABSL_GUARDED_BY(mutex_);  // room for one number each, so that a division does not allocate
 };
 
 }  // namespace lethe

@@ -19,7 +19,7 @@ Prefault::Prefault() : process_(getpid()), thread_(StartBackgroundTask([this] { 
 
 Prefault::~Prefault() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
   changed_.notify_all();
@@ -35,10 +35,10 @@ void Prefault::Fill(char* begin, char* end) {
     return;
   }
   {
-    std::unique_lock<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     last_ = begin_;  // no more of the ranges before
     gather_begin_ = gather_end_;
-    changed_.wait(lock, [this] { return !is_busy_; });
+    changed_.wait(lock.held(), [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !is_busy_; });
     begin_ = begin;
     last_ = end;
     present_from_ = end;
@@ -48,7 +48,7 @@ void Prefault::Fill(char* begin, char* end) {
 
 void Prefault::Gather(char* begin, char* end) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     gather_begin_ = begin;
     gather_end_ = end;
   }
@@ -56,9 +56,11 @@ void Prefault::Gather(char* begin, char* end) {
 }
 
 void Prefault::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || last_ > begin_ || gather_end_ > gather_begin_; });
+    changed_.wait(lock.held(), [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stop_ || last_ > begin_ || gather_end_ > gather_begin_;
+    });
     if (stop_) return;
     const bool fills = last_ > begin_;
     const uintptr_t into_chunk = (reinterpret_cast<uintptr_t>(last_) - 1) % kChunkBytes + 1;
@@ -66,11 +68,11 @@ void Prefault::Run() {
                             : static_cast<size_t>(kChunkBytes);
     char* const piece = fills ? last_ - size : std::exchange(gather_begin_, gather_begin_ + kChunkBytes);
     is_busy_ = true;
-    lock.unlock();
+    lock.Unlock();
     // Faults the pages in without writing: the owner may be working in the range. Pages that stay small are
     // as true.
     const bool done = madvise(piece, size, fills ? MADV_POPULATE_WRITE : MADV_COLLAPSE) == 0;
-    lock.lock();
+    lock.Lock();
     is_busy_ = false;
     if (fills && last_ > begin_) {
       last_ = done ? piece : begin_;

@@ -7,10 +7,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -55,7 +55,7 @@ class Prefault {
   void Run();
 
   const pid_t process_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
   char* begin_ ABSL_GUARDED_BY(mutex_) = nullptr;
   char* last_ ABSL_GUARDED_BY(mutex_) = nullptr;          // the end of the pages still to fill

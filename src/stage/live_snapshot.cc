@@ -117,7 +117,7 @@ absl::Status LiveSnapshot::Impl::WriteMemory(size_t shard, SnapshotWriter* write
 
 absl::Status LiveSnapshot::Impl::Copy(size_t shard, absl::Span<const char> memory, char* to) const {
   if (absl::Status status = AskWhetherToGoOn(); !status.ok()) return status;
-  const std::lock_guard lock(link->mutex);
+  const MutexLock lock(link->mutex);
   if (link->impl == nullptr) return absl::CancelledError("the partition is gone");
   return link->impl->shards[shard]->Copy(shards[shard], memory, to);
 }

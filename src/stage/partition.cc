@@ -36,7 +36,7 @@ Partition::Impl::Impl(std::string name_of, const PartitionKey& own_key, const St
 }
 
 Partition::Impl::~Impl() {
-  const std::lock_guard lock(link->mutex);
+  const MutexLock lock(link->mutex);
   link->impl = nullptr;
 }
 
@@ -74,11 +74,12 @@ void Partition::Impl::TakeChunk(absl::Span<const Event> events, size_t first, Ta
   Batch batch(events, shards.size());
   int64_t began_ms;
   {
-    const std::lock_guard lock(clock_mutex);
+    const MutexLock lock(clock_mutex);
     started = true;
     const bool begins = clock.now_ms() == kNoStreamTime;
     bool is_ahead = ahead.Watches(clock.now_ms());
     batch.Stamp([&](const Event& event) {
+      clock_mutex.AssertHeld();
       const int64_t time_ms = ToMs(event.time);
       const int64_t now_ms = clock.Observe(time_ms);
       is_ahead |= ahead.IsAhead(time_ms, now_ms);
@@ -238,11 +239,12 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
 
 void Partition::Impl::Forget(IdHash id) {
   ShardOf(id).Forget(id);
-  const std::lock_guard lock(clock_mutex);
+  const MutexLock lock(clock_mutex);
   ahead.Forget(id);
 }
 
 void Partition::Impl::StartOutside(int64_t began_ms) {
+  clock_mutex.AssertHeld();  // by Take()
   start_ms = kNoStreamTime;
   AdvanceShards(began_ms);
 }
@@ -250,7 +252,7 @@ void Partition::Impl::StartOutside(int64_t began_ms) {
 Shard& Partition::Impl::ShardOf(IdHash id) const { return *shards[Batch::ShardOf(id, shards.size())]; }
 
 void Partition::Impl::ObserveInTransaction(absl::Time time) {
-  const std::lock_guard lock(clock_mutex);
+  const MutexLock lock(clock_mutex);
   started = true;
   const bool begins = clock.now_ms() == kNoStreamTime;
   const int64_t now_ms = clock.Observe(ToMs(time));
@@ -264,7 +266,7 @@ absl::Status Partition::Impl::Observe(absl::Time time) {
   if (!entered.ok()) return entered.status();
   int64_t now_ms;
   {
-    const std::lock_guard lock(clock_mutex);
+    const MutexLock lock(clock_mutex);
     started = true;
     const bool begins = clock.now_ms() == kNoStreamTime;
     now_ms = clock.Observe(ToMs(time));
@@ -286,7 +288,7 @@ absl::Status Partition::Impl::AdvanceTo(absl::Time time) {
   if (!entered.ok()) return entered.status();
   int64_t now_ms;
   {
-    const std::lock_guard lock(clock_mutex);
+    const MutexLock lock(clock_mutex);
     started = true;
     const bool begins = clock.now_ms() == kNoStreamTime;
     now_ms = clock.AdvanceTo(ToMs(time));
@@ -306,7 +308,7 @@ absl::Status Partition::Impl::StartAt(absl::Time time) {
   if (!entered.ok()) return entered.status();
   int64_t time_ms = ToMs(time);
   {
-    const std::lock_guard lock(clock_mutex);
+    const MutexLock lock(clock_mutex);
     if (started) {
       return absl::FailedPreconditionError(
           absl::StrCat("partition ", name, ": StartAt after the first event; open a new partition for it"));
@@ -322,7 +324,7 @@ absl::Status Partition::Impl::StartAt(absl::Time time) {
 
 void Partition::Impl::LimitStreamTime(absl::Time latest) {
   const int64_t latest_ms = latest == absl::InfiniteFuture() ? INT64_MAX : ToMs(latest);
-  const std::lock_guard lock(clock_mutex);
+  const MutexLock lock(clock_mutex);
   clock.LimitTo(latest_ms);
   clock_at_begin.LimitTo(latest_ms);
 }
@@ -334,7 +336,7 @@ absl::Status Partition::Impl::Begin() {
   }
   for (int calls = outside; calls != 0; calls = outside) outside.wait(calls);
   lacks_pending = false;
-  const std::lock_guard lock(clock_mutex);
+  const MutexLock lock(clock_mutex);
   clock_at_begin = clock;
   ahead_at_begin = ahead;
   started_at_begin = started;
@@ -344,7 +346,7 @@ absl::Status Partition::Impl::Begin() {
 void Partition::Impl::Commit() noexcept {
   int64_t now_ms, began_ms;
   {
-    const std::lock_guard lock(clock_mutex);
+    const MutexLock lock(clock_mutex);
     now_ms = clock.now_ms();
     began_ms = std::exchange(start_ms, kNoStreamTime);
   }
@@ -355,7 +357,7 @@ void Partition::Impl::Commit() noexcept {
 void Partition::Impl::Abort() noexcept {
   for (const auto& shard : shards) shard->Abort();
   {
-    const std::lock_guard lock(clock_mutex);
+    const MutexLock lock(clock_mutex);
     clock = clock_at_begin;
     ahead = ahead_at_begin;
     started = started_at_begin;
@@ -384,7 +386,7 @@ PartitionStatus Partition::Impl::Status() const {
 }
 
 absl::Time Partition::Impl::StreamTimeNow() const {
-  const std::lock_guard lock(clock_mutex);
+  const MutexLock lock(clock_mutex);
   const int64_t now_ms = clock.now_ms();
   return now_ms == kNoStreamTime ? absl::InfinitePast() : absl::FromUnixMillis(now_ms);
 }

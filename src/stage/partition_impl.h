@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -21,6 +21,7 @@
 #include "src/stage/shard.h"
 #include "src/stage/snapshot_format.h"
 #include "src/stage/stream_time.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -104,8 +105,9 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
   void Take(absl::Span<const Event> events, Taker& taker);
   // Events of Take() from the first-th on, at most Batch::kCapacity.
   void TakeChunk(absl::Span<const Event> events, size_t first, Taker& taker);
-  void TakeOneByOne(absl::Span<const Event> events, size_t first, bool begins, Batch& batch, Taker& taker);
-  void ReadLast(absl::Span<const Event> events);
+  void TakeOneByOne(absl::Span<const Event> events, size_t first, bool begins, Batch& batch, Taker& taker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(clock_mutex);
+  void ReadLast(absl::Span<const Event> events) ABSL_EXCLUSIVE_LOCKS_REQUIRED(clock_mutex);
   // Outside of a transaction: when stream time begins, all filters learn it at once, also those of shards
   // whose next event comes later.
   void StartOutside(int64_t began_ms);
@@ -124,15 +126,17 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
   const double target_fpp;
   const std::vector<std::unique_ptr<Shard>> shards;
 
-  mutable std::mutex clock_mutex;  // guards what follows
-  StreamTime clock;
-  StreamTime clock_at_begin;  // of the open transaction
-  AheadIds ahead;
-  AheadIds ahead_at_begin;              // likewise
-  int64_t start_ms = kNoStreamTime;     // its first value, if it began in the open transaction
-  int64_t advanced_ms = kNoStreamTime;  // to which Observe() has moved the filters
-  bool started = false;                 // an event was seen, or the time set
-  bool started_at_begin = false;        // of the open transaction
+  mutable Mutex clock_mutex;
+  StreamTime clock ABSL_GUARDED_BY(clock_mutex);
+  StreamTime clock_at_begin ABSL_GUARDED_BY(clock_mutex);  // of the open transaction
+  AheadIds ahead ABSL_GUARDED_BY(clock_mutex);
+  AheadIds ahead_at_begin ABSL_GUARDED_BY(clock_mutex);
+  int64_t start_ms ABSL_GUARDED_BY(clock_mutex) =
+      kNoStreamTime;  // its first value, if it began in the open transaction
+  int64_t advanced_ms ABSL_GUARDED_BY(clock_mutex) =
+      kNoStreamTime;                                           // to which Observe() has moved the filters
+  bool started ABSL_GUARDED_BY(clock_mutex) = false;           // an event was seen, or the time set
+  bool started_at_begin ABSL_GUARDED_BY(clock_mutex) = false;  // of the open transaction
 
   mutable std::atomic<int> outside = 0;  // calls during which no transaction may begin
   std::atomic<bool> transaction_open = false;
@@ -142,8 +146,8 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
 
   // By this a snapshot that is being taken finds the shards, while they exist.
   struct Link {
-    std::mutex mutex;
-    const Impl* impl;  // guarded by mutex; null when it is gone
+    Mutex mutex;
+    const Impl* impl ABSL_GUARDED_BY(mutex);  // null when it is gone
   };
   const std::shared_ptr<Link> link;
 };

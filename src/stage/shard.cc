@@ -22,8 +22,9 @@ constexpr size_t kAhead = 8;
 
 }  // namespace
 
-Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory,
-             HashKey key)
+// Cold is small, which plugins want of what is not called for each id.
+[[gnu::cold]] Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options,
+                           MemoryBudget* audit_memory, HashKey key)
     : filter_(std::move(filter)),
       engine_filter_(filter_->AsEngineFilter()),
       renews_(options.renew),
@@ -124,7 +125,7 @@ bool Shard::JudgeOnePending(const TimedId& timed, const OwnTime& own, int64_t st
   *verdict = Verdict::kUnique;
   const bool begins = start_ms != kNoStreamTime;
   const TimedId asked = {timed.id, own.time_ms};
-  const auto is_contained = [&] {
+  const auto is_contained = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     // A filter without a time could not know.
     const bool may_be = !begins || own.time_ms <= start_ms + horizon_ms_;
     return (may_be && IsContainedAt(asked)) || IsPendingAt(asked, start_ms);
@@ -222,7 +223,7 @@ void Shard::EndTransaction() {
   again_.Clear();
 }
 
-void Shard::AdvanceTo(int64_t stream_time_ms) {
+[[gnu::cold]] void Shard::AdvanceTo(int64_t stream_time_ms) {
   const Lock lock(this);
   filter_->AdvanceTo(stream_time_ms);
   audit_.AdvanceTo(stream_time_ms);
@@ -234,7 +235,7 @@ int64_t Shard::pending_bytes() const {
 }
 
 void Shard::GetStatus(int64_t most_lines, bool with_generations, ShardStatus* status) const {
-  const std::lock_guard<std::mutex> one_at_a_time(status_mutex_);
+  const MutexLock one_at_a_time(status_mutex_);
   {
     const Lock lock(this);
     status->unique = unique_;

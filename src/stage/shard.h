@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -21,6 +21,7 @@
 #include "src/filter/ordered_id_set.h"
 #include "src/fpp/audit.h"
 #include "src/stage/batch.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -102,47 +103,48 @@ class Shard {
 
  private:
   template <typename Self, typename Fields>
-  static void TransferCounts(Self& self, Fields& fields);
-  // With the lock held.
-  void JudgeInTransaction(const ShardEvents& events, int64_t start_ms, absl::Span<Verdict> verdicts);
+  static void TransferCounts(Self& self, Fields& fields) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self.mutex_);
+  void JudgeInTransaction(const ShardEvents& events, int64_t start_ms, absl::Span<Verdict> verdicts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // TestAndInsert of the filter, event by event: a copy is inserted, too, before the next is judged.
-  void TestAndRenew(const ShardEvents& events, absl::Span<Verdict> verdicts);
-  bool IsContainedAt(const TimedId& asked) const;
+  void TestAndRenew(const ShardEvents& events, absl::Span<Verdict> verdicts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsContainedAt(const TimedId& asked) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the pending set has the id from within the horizon before.
-  bool IsPendingAt(const TimedId& asked, int64_t start_ms) const;
+  bool IsPendingAt(const TimedId& asked, int64_t start_ms) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the pending set has the id from within the horizon. If it had not, or renews, it has it at its
   // new time afterwards: a transaction may span any stream time.
-  bool TestAndSetPending(const TimedId& timed, int64_t start_ms);
+  bool TestAndSetPending(const TimedId& timed, int64_t start_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the filter may have the pending id.
-  bool IsAgain(const TimedId& timed) const;
-  void EndTransaction();
+  bool IsAgain(const TimedId& timed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndTransaction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Holds the lock. It is held for some microseconds, while sleeping and waking take a hundred, so a thread
   // spins for a while before it sleeps.
-  class Lock {
+  class ABSL_SCOPED_LOCKABLE Lock {
    public:
-    explicit Lock(const Shard* shard) : shard_(shard) {
-      if (shard_->mutex_.try_lock()) return;
-      if (!TryForAWhile()) shard_->mutex_.lock();
+    explicit Lock(const Shard* shard) ABSL_EXCLUSIVE_LOCK_FUNCTION(shard->mutex_) : mutex_(shard->mutex_) {
+      if (mutex_.try_lock()) return;
+      if (!TryForAWhile()) mutex_.lock();
     }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
-    ~Lock() { shard_->mutex_.unlock(); }
+    ~Lock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
 
    private:
     static constexpr int kTries = 1000;
 
-    bool TryForAWhile() {
+    bool TryForAWhile() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, mutex_) {
       for (int i = 0; i < kTries; ++i) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
-        if (shard_->mutex_.try_lock()) return true;
+        if (mutex_.try_lock()) return true;
       }
       return false;
     }
 
-    const Shard* const shard_;
+    Mutex& mutex_;
   };
 
   // What GetStatus() found last in the filter's lines, and of which filter.
@@ -153,22 +155,24 @@ class Shard {
     int64_t ids = 0;
     double modelled = 0;
   };
-  void DescribeSeen(FilterStatus* filter) const;
-  mutable std::mutex status_mutex_;  // one GetStatus() at a time; guards seen_
-  mutable Seen seen_;
-  mutable std::mutex mutex_;  // guards all that follows
-  const std::unique_ptr<Filter> filter_;
-  EngineFilter* const engine_filter_;  // filter_, or null if it is the program's own
-  const bool renews_;                  // StageOptions::renew
+  void DescribeSeen(FilterStatus* filter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(status_mutex_);
+  mutable Mutex status_mutex_;  // one GetStatus() at a time
+  mutable Seen seen_ ABSL_GUARDED_BY(status_mutex_);
+  mutable Mutex mutex_;
+  const std::unique_ptr<Filter> filter_ ABSL_PT_GUARDED_BY(mutex_);
+  EngineFilter* const engine_filter_
+      ABSL_PT_GUARDED_BY(mutex_);  // filter_, or null if it is the program's own
+  const bool renews_;              // StageOptions::renew
   const int64_t horizon_ms_;
-  Audit audit_;  // of filter_
-  OrderedIdSet<TimedId> pending_;
-  OrderedIdSet<TimedId> again_;  // of the pending ones, those that the filter may have
-  int64_t unique_ = 0;
-  int64_t duplicates_ = 0;
-  int64_t replayed_ = 0;
-  int64_t pending_unique_ = 0;      // judged in the open transaction
-  int64_t pending_duplicates_ = 0;  // likewise
+  Audit audit_ ABSL_GUARDED_BY(mutex_);  // of filter_
+  OrderedIdSet<TimedId> pending_ ABSL_GUARDED_BY(mutex_);
+  OrderedIdSet<TimedId> again_
+      ABSL_GUARDED_BY(mutex_);  // of the pending ones, those that the filter may have
+  int64_t unique_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t duplicates_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t replayed_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t pending_unique_ ABSL_GUARDED_BY(mutex_) = 0;  // judged in the open transaction
+  int64_t pending_duplicates_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // The status of a partition, from those of its shards. Sizes and counts are sums. Rates (FPP) are means,

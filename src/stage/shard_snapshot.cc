@@ -43,7 +43,7 @@ void Shard::TransferCounts(Self& self, Fields& fields) {
 }
 
 absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (engine_filter_ == nullptr) return NoSnapshotsOfThisEngine();
   absl::StatusOr<FilterImage> filter = engine_filter_->BeginCopy();
   if (!filter.ok()) return filter.status();
@@ -57,13 +57,13 @@ absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
 }
 
 absl::Status Shard::Copy(const Image& image, absl::Span<const char> memory, char* to) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (engine_filter_->CopyMemory(image.filter, memory, to)) return absl::OkStatus();
   return absl::AbortedError("the filter changed its shape during the snapshot; begin another");
 }
 
 absl::Status Shard::Restore(int index, SnapshotReader* reader) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (engine_filter_ == nullptr) return NoSnapshotsOfThisEngine();
   std::string piece(kShardBytes, '\0');
   const std::string where = absl::StrCat("shard ", index);

@@ -76,7 +76,7 @@ SnapshotHeader Partition::Impl::Header(const SnapshotOrigin& origin, const Snaps
                            .salt = key.salt,
                            .key_check = key.check,
                            .renew = renew};
-  const std::lock_guard lock(clock_mutex);
+  const MutexLock lock(clock_mutex);
   header.started = started;
   header.clock = clock;
   header.ahead = ahead;
@@ -122,9 +122,12 @@ absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const
   absl::StatusOr<std::unique_ptr<Partition>> partition = Open(name, key);
   if (!partition.ok()) return partition.status();
   Partition::Impl& impl = *(*partition)->impl_;
-  impl.clock = header->clock;
-  impl.ahead = header->ahead;
-  impl.started = header->started;
+  {
+    const MutexLock lock(impl.clock_mutex);
+    impl.clock = header->clock;
+    impl.ahead = header->ahead;
+    impl.started = header->started;
+  }
   for (int i = 0; i < header->shards; ++i) {
     absl::Status status = impl.shards[static_cast<size_t>(i)]->Restore(i, &*reader);
     if (!status.ok()) return status;

@@ -57,7 +57,7 @@ ClientReport ParseClientStatistics(absl::string_view json) {
 
 int ClientStatistics::Take(char* json) {
   decltype(unread_) taken(json);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   unread_.swap(taken);
   return 1;
 }
@@ -71,12 +71,12 @@ ClientReport ClientStatistics::Report() const {
 ClientReport ClientStatistics::Latest() const {
   decltype(unread_) text;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (unread_ == nullptr) return report_;
     text = std::move(unread_);
   }
   const ClientReport report = ParseClientStatistics(text.get());
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return report_ = report;
 }
 

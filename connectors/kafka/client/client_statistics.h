@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
 #include "src/pipeline/report/report.h"
+#include "src/sync/mutex.h"
 
 namespace lethe::kafka {
 
@@ -40,9 +41,9 @@ class ClientStatistics {
   ClientReport Latest() const;
 
   std::atomic<int64_t> throttled_ms_{0};
-  mutable std::mutex mutex_;
-  mutable std::unique_ptr<char, Destroyer<free>> unread_;  // guarded by mutex_
-  mutable ClientReport report_;                            // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable std::unique_ptr<char, Destroyer<free>> unread_ ABSL_GUARDED_BY(mutex_);
+  mutable ClientReport report_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lethe::kafka

@@ -4,11 +4,12 @@
 
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -20,7 +21,7 @@ class Periodic {
       : call_(std::move(call)), thread_([this, between] { Run(between); }) {}
   ~Periodic() {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       ended_ = true;
     }
     changed_.notify_all();
@@ -29,18 +30,19 @@ class Periodic {
 
  private:
   void Run(absl::Duration between) {
-    std::unique_lock<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     do {
-      lock.unlock();
+      lock.Unlock();
       call_();
-      lock.lock();
-    } while (!changed_.wait_for(lock, absl::ToChronoMicroseconds(between), [this] { return ended_; }));
+      lock.Lock();
+    } while (!changed_.wait_for(lock.held(), absl::ToChronoMicroseconds(between),
+                                [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; }));
   }
 
   const std::function<void()> call_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -20,7 +20,7 @@ void StatusHistory::Add(const DaemonReport& report, absl::Time now) {
     }
   }
   while (present.size() > kMostPartitions) present.erase(std::prev(present.end()));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(samples_, [&](const auto& kept) { return !present.contains(kept.first); });
   for (const auto& [partition, sample] : present) {
     std::deque<StatusSample>& kept = samples_[partition];
@@ -30,7 +30,7 @@ void StatusHistory::Add(const DaemonReport& report, absl::Time now) {
 }
 
 std::vector<StatusSample> StatusHistory::Of(const std::string& topic, int32_t partition) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto kept = samples_.find({topic, partition});
   if (kept == samples_.end()) return {};
   return {kept->second.begin(), kept->second.end()};

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "src/pipeline/report/report.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -44,8 +45,8 @@ class StatusHistory {
  private:
   using Key = std::pair<std::string, int32_t>;  // topic and partition
 
-  mutable std::mutex mutex_;
-  std::map<Key, std::deque<StatusSample>> samples_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<Key, std::deque<StatusSample>> samples_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lethe

@@ -6,15 +6,16 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/plain_text.h"
 #include "src/cli/terminal/terminal.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 namespace {
@@ -72,14 +73,14 @@ class LogSink : public spdlog::sinks::stderr_color_sink_mt {
   }
 
   void log(const spdlog::details::log_msg& message) override {
-    const std::lock_guard<std::mutex> lock(footer_mutex_);
+    const MutexLock lock(footer_mutex_);
     if (!footer_.empty()) Write("\r\033[K");
     spdlog::sinks::stderr_color_sink_mt::log(message);
     if (!footer_.empty()) Write(footer_);
   }
 
   void SetFooter(absl::string_view line) {
-    const std::lock_guard<std::mutex> lock(footer_mutex_);
+    const MutexLock lock(footer_mutex_);
     if (!has_footer_ || line == footer_) return;
     footer_ = std::string(line);
     Write(absl::StrCat("\r", footer_, "\033[K"));
@@ -94,8 +95,8 @@ class LogSink : public spdlog::sinks::stderr_color_sink_mt {
   }
 
   const bool has_footer_;
-  std::mutex footer_mutex_;
-  std::string footer_;  // guarded by footer_mutex_
+  Mutex footer_mutex_;
+  std::string footer_ ABSL_GUARDED_BY(footer_mutex_);
 };
 
 std::shared_ptr<LogSink>& Sink() {

@@ -60,7 +60,7 @@ bool InstanceClaim::HasName(const ProcessOptions& process, const NamedMember& me
 void InstanceClaim::Look() {
   const auto members = ask_();
   if (!members.ok()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const NamedMember& member : *members) {
     if (!HasName(options_.process, member)) continue;
     newcomer_until_ = clock_.Steady() + session_timeout_;
@@ -102,7 +102,7 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
   }
   if (asked->empty()) return absl::OkStatus();
   const std::string& host = *asked;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const absl::Time now = clock_.Steady();
   Row& of_lane = rows_[lane];
   of_lane.fences = now - std::exchange(of_lane.last, now) < row() ? of_lane.fences + 1 : 1;

@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/options.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -76,9 +77,9 @@ class InstanceClaim {
   const AskMembers ask_;
   const Clock& clock_;
 
-  std::mutex mutex_;
-  absl::Time newcomer_until_ = absl::InfinitePast();  // guarded by mutex_
-  std::map<int, Row> rows_;                           // by lane; guarded by mutex_
+  Mutex mutex_;
+  absl::Time newcomer_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  std::map<int, Row> rows_ ABSL_GUARDED_BY(mutex_);  // by lane
 };
 
 }  // namespace lethe

@@ -5,14 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -69,13 +70,13 @@ class RepeatsByReason {
 class RepeatsByKind {
  public:
   std::optional<std::string> Next(const std::string& kind, absl::Time now) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return kinds_[kind].Next(now);
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, Repeats> kinds_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Repeats> kinds_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lethe

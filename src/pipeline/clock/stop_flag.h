@@ -5,9 +5,9 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 
 #include "absl/time/time.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -16,7 +16,7 @@ class StopFlag {
  public:
   void Request() {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       requested_ = true;
     }
     changed_.notify_all();
@@ -26,12 +26,13 @@ class StopFlag {
 
   // Waits for the request, at most `duration`; whether it came.
   bool WaitFor(absl::Duration duration) const {
-    std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, absl::ToChronoMilliseconds(duration), [this] { return requested(); });
+    MutexLock lock(mutex_);
+    return changed_.wait_for(lock.held(), absl::ToChronoMilliseconds(duration),
+                             [this] { return requested(); });
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::condition_variable changed_;
   std::atomic<bool> requested_{false};
 };

@@ -3,10 +3,11 @@
 #define LETHE_SRC_PIPELINE_CLOCK_WAKE_UP_H_
 
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -15,7 +16,7 @@ class WakeUp {
  public:
   void Wake() {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       is_woken_ = true;
     }
     changed_.notify_all();
@@ -23,24 +24,24 @@ class WakeUp {
 
   // Until Wake(), also one since the last wait, or for `duration`; whether it was woken.
   bool WaitFor(absl::Duration duration) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const auto is_woken = [this] { return is_woken_; };
+    MutexLock lock(mutex_);
+    const auto is_woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return is_woken_; };
     if (duration == absl::InfiniteDuration()) {
-      changed_.wait(lock, is_woken);
+      changed_.wait(lock.held(), is_woken);
     } else {
-      changed_.wait_for(lock, absl::ToChronoMilliseconds(duration), is_woken);
+      changed_.wait_for(lock.held(), absl::ToChronoMilliseconds(duration), is_woken);
     }
     return std::exchange(is_woken_, false);
   }
   bool is_woken() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return is_woken_;
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  bool is_woken_ = false;
+  bool is_woken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace lethe

@@ -99,7 +99,7 @@ absl::Status Daemon::Run() {
     feed->Finish(patience, [&] { return !hurried_.requested() || patience < absl::InfiniteDuration(); });
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!first_error_.ok()) status = first_error_;
   }
   if (absl::IsAlreadyExists(status)) PauseForWinner();
@@ -124,7 +124,7 @@ absl::Status Daemon::Await(const DaemonOptions& options,
   if (!brokers.ok()) return brokers.status();
   return AwaitTopics(options, **brokers, stop_, clock_, [&] {
     absl::Status answer = ask(**brokers);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     awaited_ = std::string(answer.message());
     return answer;
   });
@@ -210,7 +210,7 @@ absl::Status Daemon::AddRouter(const DaemonOptions& options, Topics topics) {
   if (!filters.ok()) return filters.status();
   auto flow = std::make_unique<Flow>(options, *std::move(filters));
   flow->SetTopics(std::move(topics));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::unique_ptr<RoutedSources>& sources = sources_[options.output];
   if (sources == nullptr) sources = std::make_unique<RoutedSources>(&asked_soon_);
   flow->sources = sources.get();
@@ -264,7 +264,7 @@ absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool i
               options.record.id.ToString(), DurationText(StatedHorizon(options)), options.stage.target_fpp);
   for (const std::string& warning : flow->topics.warnings)
     spdlog::log(is_logged ? spdlog::level::warn : spdlog::level::debug, "{}", warning);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!options.counters.empty()) {
     watches_.push_back(std::make_unique<CounterWatch>(options.counters, options_.process.lanes));
     flow->counter_watch = watches_.back().get();
@@ -283,7 +283,7 @@ absl::Status Daemon::AddFlow(const DaemonOptions& options, Topics topics, bool i
 
 void Daemon::Start(Lanes& lanes) {
   lanes.Start(stop_, [this](const absl::Status& status) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (first_error_.ok()) first_error_ = status;
     if (!status.ok()) stop_.Request();
   });
@@ -347,7 +347,7 @@ void Daemon::AwaitEnd(const Lanes& lanes, std::vector<std::string>& problems) {
 
 std::vector<TotalsFeed*> Daemon::Feeds() const {
   std::vector<TotalsFeed*> feeds;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) feeds.push_back(feed.get());
   return feeds;
 }
@@ -405,7 +405,7 @@ DaemonReport Daemon::Report() const {
   if (options_.record.schemas != nullptr) report.schemas = options_.record.schemas->figures();
   std::vector<std::string> reasons;
   std::vector<TopicProblem> problems;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (int32_t number = 0; number < judging_.flows().size(); ++number) {
     const Flow& flow = judging_.flows().at(number);
     const DaemonOptions& options = flow.options;

@@ -6,11 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +31,7 @@
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/task/flow.h"
 #include "src/pipeline/totals/totals_feed.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -125,11 +126,12 @@ class Daemon {
   LogTrimmer trimmer_;
   std::optional<FlowFinder> finder_;  // of a list of topics
 
-  mutable std::mutex mutex_;
-  std::string awaited_;                                // what Await() waits for; guarded by mutex_
-  absl::Status first_error_;                           // guarded by mutex_, like these
-  std::deque<std::unique_ptr<TotalsFeed>> feeds_;      // added, and never removed
-  std::deque<std::unique_ptr<CounterWatch>> watches_;  // likewise; of flows with counters
+  mutable Mutex mutex_;
+  std::string awaited_ ABSL_GUARDED_BY(mutex_);  // what Await() waits for
+  absl::Status first_error_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<TotalsFeed>> feeds_ ABSL_GUARDED_BY(mutex_);  // added, and never removed
+  std::deque<std::unique_ptr<CounterWatch>> watches_
+      ABSL_GUARDED_BY(mutex_);  // likewise; of flows with counters
 };
 
 }  // namespace lethe

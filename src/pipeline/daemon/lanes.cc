@@ -34,7 +34,7 @@ Lanes::Lanes(DaemonOptions options, Connector& connector, const Clock& clock)
 void Lanes::Start(const StopFlag& stop, const std::function<void(const absl::Status&)>& ended) {
   claim_.Look();
   const Shared shared = {options_, flows_, kept_, claim_, ends_};
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (int i = 0; i < options_.process.lanes; ++i) {
     Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>(shared, i, stop, connector_, clock_));
     threads_.push_back(clock_.Start([&lane, ended] { ended(lane.Run()); }));
@@ -56,7 +56,7 @@ absl::Status Lanes::Connect() {
 bool Lanes::AskEnds() {
   const absl::Status asked = AskEndsOnce();
   if (asked.ok()) LookForForeignMembers();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (asked.ok()) {
     if (!unanswered_.ok()) spdlog::info("the brokers at {} answer again", options_.process.brokers);
     unanswered_ = absl::OkStatus();
@@ -99,25 +99,25 @@ void Lanes::LookForForeignMembers() {
   size_t owned = 0;
   for (int32_t flow = 0; flow < flows_.size(); ++flow) owned += Partitions(flow).size();
   foreign_.Look(owned);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   foreign_members_ = foreign_.names();
 }
 
 std::vector<std::string> Lanes::ForeignMembers() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return foreign_members_;
 }
 
 std::vector<LaneReport> Lanes::Reports() const {
   std::vector<LaneReport> reports;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& lane : lanes_) reports.push_back(lane->Report());
   return reports;
 }
 
 std::vector<int32_t> Lanes::Partitions(int32_t flow) const {
   std::vector<int32_t> partitions;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& lane : lanes_) {
     for (const TopicPartition& each : lane->ReportedPartitions()) {
       if (each.flow == flow) partitions.push_back(each.partition);
@@ -130,7 +130,7 @@ void Lanes::AddReasons(const std::vector<LaneReport>& reports, std::vector<std::
                        std::vector<TopicProblem>& problems) const {
   LaneGroup group = {options_.half.routing.has_value(), flows_.size(), options_.process.brokers};
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     group.unanswered = unanswered_;
     group.unanswered_for = clock_.Steady() - unanswered_since_;
   }
@@ -138,24 +138,24 @@ void Lanes::AddReasons(const std::vector<LaneReport>& reports, std::vector<std::
 }
 
 bool Lanes::AreAnswered() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return unanswered_.ok();
 }
 
 absl::Duration Lanes::SilentFor() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   absl::Duration longest = absl::ZeroDuration();
   for (const auto& lane : lanes_) longest = std::max(longest, lane->SilentFor());
   return longest;
 }
 
 bool Lanes::OnlyLeave() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return !lanes_.empty() && absl::c_all_of(lanes_, [](const auto& lane) { return lane->OnlyLeaves(); });
 }
 
 bool Lanes::LeaveUnfinished() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return absl::c_any_of(lanes_, [](const auto& lane) { return lane->LeavesUnfinished(); });
 }
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "src/pipeline/assign/foreign_members.h"
@@ -21,6 +21,7 @@
 #include "src/pipeline/report/readiness.h"
 #include "src/pipeline/task/flow.h"
 #include "src/pipeline/task/task.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -81,12 +82,12 @@ class Lanes {
   lethe::ForeignMembers foreign_;
   std::vector<std::unique_ptr<StartedThread>> threads_;
 
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by mutex_, like the next
-  std::vector<std::string> foreign_members_;
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Lane>> lanes_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> foreign_members_ ABSL_GUARDED_BY(mutex_);
   // Why the brokers do not tell the ends, the last two times and for how long.
-  absl::Status unanswered_;
-  absl::Time unanswered_since_ = absl::InfiniteFuture();
+  absl::Status unanswered_ ABSL_GUARDED_BY(mutex_);
+  absl::Time unanswered_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 };
 
 }  // namespace lethe

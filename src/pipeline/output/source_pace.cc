@@ -58,12 +58,12 @@ bool RoutedSources::Told<T>::is_new(absl::Time now) const {
 }
 
 void RoutedSources::Put(const SourceStates& states, absl::Time now) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [partition, state] : states) states_[partition] = {state, now};
 }
 
 void RoutedSources::SetCount(int32_t flow, int32_t partitions) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (int32_t partition = 0; partition < partitions; ++partition) {
     states_.try_emplace({flow, partition}, Told<SourceState>{{}, absl::InfinitePast()});
   }
@@ -71,7 +71,7 @@ void RoutedSources::SetCount(int32_t flow, int32_t partitions) {
 
 void RoutedSources::CopyTo(SourceStates& all, absl::Time now) const {
   all.clear();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [partition, told] : states_) {
     SourceState& state = all.emplace_back(partition, told.value).second;
     state.at_end = state.at_end && told.is_new(now);
@@ -83,12 +83,12 @@ void RoutedSources::AskSoon() {
 }
 
 void RoutedSources::PutEnds(const std::map<TopicPartition, int64_t>& ends, absl::Time now) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [partition, end] : ends) ends_[partition] = {end, now};
 }
 
 std::optional<int64_t> RoutedSources::End(TopicPartition partition, absl::Time now) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = ends_.find(partition);
   return found == ends_.end() || !found->second.is_new(now) ? std::nullopt
                                                             : std::optional(found->second.value);

@@ -6,18 +6,19 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "src/pipeline/clock/wake_up.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/task/workplace.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -70,9 +71,9 @@ class RoutedSources {
   WakeUp* const asked_soon_;
   std::atomic<bool> ask_soon_{false};
   std::atomic<bool> answered_{true};
-  mutable std::mutex mutex_;
-  std::map<TopicPartition, Told<SourceState>> states_;  // guarded by mutex_, like the next
-  std::map<TopicPartition, Told<int64_t>> ends_;
+  mutable Mutex mutex_;
+  std::map<TopicPartition, Told<SourceState>> states_ ABSL_GUARDED_BY(mutex_);
+  std::map<TopicPartition, Told<int64_t>> ends_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The pace of those of a worker's partitions that are routed to one topic.

@@ -53,7 +53,7 @@ absl::Status FlowFinder::Look(Brokers& brokers) {
                  flows_.size());
   }
   expects_more_ = !passing.empty();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   int new_problems = 0;
   for (const auto& [topic, why] : problems) {
     // A topic that was made a moment ago has no leader, and has one at the next look.
@@ -147,7 +147,7 @@ absl::Status FlowFinder::InspectRouters(const DaemonOptions& options,
 }
 
 std::map<std::string, std::string> FlowFinder::Problems() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return problems_;
 }
 

@@ -5,13 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/options.h"
@@ -19,6 +19,7 @@
 #include "src/pipeline/options/topics.h"
 #include "src/pipeline/preflight/brokers.h"
 #include "src/pipeline/task/flow.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -74,8 +75,8 @@ class FlowFinder {
   absl::Time give_up_ = absl::InfiniteFuture();  // asking what a group has committed that does not tell
   std::set<std::string> warned_of_loss_;         // outputs that were looked at for it
 
-  mutable std::mutex mutex_;
-  std::map<std::string, std::string> problems_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, std::string> problems_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lethe

@@ -14,7 +14,7 @@ CountersView CounterWatch::View(size_t top) {
   std::shared_ptr<const Round> known;
   const absl::Time now = clock_.Steady();
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (asked_ == nullptr && now >= next_) {
       asked_ = std::make_shared<Round>();
       asked_->counters.resize(counters_.size());
@@ -41,12 +41,12 @@ CountersView CounterWatch::View(size_t top) {
 }
 
 bool CounterWatch::Wants(int lane) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return asked_ != nullptr && asked_->waits_for.contains(lane);
 }
 
 void CounterWatch::Answer(int lane, const Tasks& tasks) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (asked_ == nullptr || asked_->waits_for.erase(lane) == 0) return;
   const absl::Time begin = clock_.Steady();
   for (const auto& [id, task] : tasks) {

@@ -5,18 +5,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/numeric/int128.h"
 #include "absl/time/time.h"
 #include "lethe/counters.h"
 #include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/task/task.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -74,10 +75,10 @@ class CounterWatch {
   const std::vector<CounterOptions> counters_;
   const int lanes_;
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<Round> asked_;        // guarded by mutex_, as are these; null: no request
-  std::shared_ptr<const Round> known_;  // complete, and never changed
-  absl::Time next_ = absl::InfinitePast();
+  mutable Mutex mutex_;
+  std::shared_ptr<Round> asked_ ABSL_GUARDED_BY(mutex_);        // null: no request
+  std::shared_ptr<const Round> known_ ABSL_GUARDED_BY(mutex_);  // complete, and never changed
+  absl::Time next_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 }  // namespace lethe

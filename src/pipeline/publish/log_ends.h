@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
 #include "src/pipeline/options/topic_partition.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -18,19 +19,19 @@ class LogEnds {
  public:
   // Keeps the known ends of other partitions.
   void Put(int32_t flow, const std::map<int32_t, int64_t>& ends) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [partition, end] : ends) ends_[{flow, partition}] = end;
   }
   // As last put; 0: it never was.
   int64_t Of(TopicPartition partition) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto end = ends_.find(partition);
     return end == ends_.end() ? 0 : end->second;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<TopicPartition, int64_t> ends_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<TopicPartition, int64_t> ends_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lethe

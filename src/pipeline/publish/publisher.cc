@@ -97,7 +97,7 @@ void Publisher::Publish() {
   partitions.reserve(reported_.size());
   for (const auto& [id, reported] : reported_) partitions.push_back(reported.report);
   auto published = std::make_shared<const LaneReport>(std::move(report));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   report_.swap(published);
   partitions_.swap(partitions);
   published_at_ = state_.clock.Steady();
@@ -229,7 +229,7 @@ LaneReport Publisher::Report() const {
   absl::Duration age;
   {
     // The worker waits for this lock, so the copy, of a thousand partitions perhaps, is made outside.
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     published = report_;
     partitions = partitions_;
     age = state_.clock.Steady() - published_at_;
@@ -252,7 +252,7 @@ LaneReport Publisher::Report() const {
 
 std::vector<TopicPartition> Publisher::ReportedPartitions() const {
   std::vector<TopicPartition> reported;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   reported.reserve(partitions_.size());
   for (const auto& each : partitions_) reported.push_back({each->flow, each->partition});
   return reported;

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "src/pipeline/assign/input_watch.h"
 #include "src/pipeline/assign/membership.h"
@@ -21,6 +21,7 @@
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/report/watches.h"
 #include "src/pipeline/task/workplace.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -104,10 +105,10 @@ class Publisher {
   TopicPartition next_quiet_;  // the quiet partition whose turn it is
   bool published_at_end_ = false;
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const LaneReport> report_;  // guarded by mutex_; without its partitions
-  std::vector<std::shared_ptr<const PartitionReport>> partitions_;  // likewise: these
-  absl::Time published_at_;                                         // likewise
+  mutable Mutex mutex_;
+  std::shared_ptr<const LaneReport> report_ ABSL_GUARDED_BY(mutex_);  // without its partitions
+  std::vector<std::shared_ptr<const PartitionReport>> partitions_ ABSL_GUARDED_BY(mutex_);  // its partitions
+  absl::Time published_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lethe

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "src/pipeline/snapshots/memory_file.h"
 #include "src/pipeline/snapshots/snapshot_records.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 namespace {
@@ -67,9 +68,9 @@ class SnapshotTopic final : public SnapshotStore {
   const std::unique_ptr<SnapshotLog> log_;
   const GoOn until_stop_ = [this] { return !stopped(); };
 
-  std::mutex mutex_;
-  // The chunks that were written or seen of snapshots in the topic, by partition and id; guarded by mutex_.
-  std::map<std::pair<int32_t, std::string>, std::set<int64_t>> chunks_;
+  Mutex mutex_;
+  // The chunks that were written or seen of snapshots in the topic, by partition and id.
+  std::map<std::pair<int32_t, std::string>, std::set<int64_t>> chunks_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::Status SnapshotTopic::Send(int32_t partition, const SnapshotKey& key,
@@ -105,7 +106,7 @@ absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const 
     if (!go_on()) status = absl::CancelledError("writing the snapshot was cancelled");
     if (status.ok()) {
       {
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const MutexLock lock(mutex_);
         chunks_[{partition, id.ToString()}].insert(index);
       }
       status = Send(partition, {id, index}, chunk);
@@ -134,7 +135,7 @@ absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, Snap
   const absl::StatusOr<SnapshotManifest> manifest = Read(partition, id, file, go_on);
   if (!manifest.ok()) return manifest.status();
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     std::set<int64_t>& chunks = chunks_[{partition, id.ToString()}];
     for (int64_t index = 0; index < manifest->chunks; ++index) chunks.insert(index);
   }
@@ -171,7 +172,7 @@ absl::Status SnapshotTopic::FindOlder(int32_t partition, SnapshotId id, absl::Ti
   const std::string prefix = Prefix(partition);
   int64_t look_through = kLookThroughBytes;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto own = static_cast<int64_t>(chunks_[{partition, id.ToString()}].size());
     look_through += kLookThroughSnapshots * kChunkBytes * own;
   }
@@ -182,7 +183,7 @@ absl::Status SnapshotTopic::FindOlder(int32_t partition, SnapshotId id, absl::Ti
     return remains.See(is_ours ? std::optional(key) : std::nullopt, !value, bytes);
   };
   const absl::Status scanned = log_->Scan(Place(partition), from, until_stop_, see);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [other, chunks] : remains.chunks()) {
     chunks_[{partition, other}].insert(chunks.begin(), chunks.end());
   }
@@ -195,7 +196,7 @@ absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::opt
   if (is_first) {
     bool is_known = false;
     if (before) {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       is_known = chunks_.contains({partition, before->ToString()});
     }
     // The owner that named `before` has deleted all older ones.
@@ -206,7 +207,7 @@ absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::opt
   }
   std::vector<PartitionSnapshot> older;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [key, chunks] : chunks_) {
       const SnapshotId other = *SnapshotId::Parse(key.second);
       if (key.first == partition && other.IsOlderThan(id)) older.push_back({partition, other});
@@ -221,7 +222,7 @@ absl::Status SnapshotTopic::Delete(const std::vector<PartitionSnapshot>& snapsho
   for (const auto& [partition, id] : snapshots) {
     std::set<int64_t> chunks;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       chunks = chunks_[{partition, id.ToString()}];
     }
     // The manifest first: without it the snapshot does not exist.
@@ -234,7 +235,7 @@ absl::Status SnapshotTopic::Delete(const std::vector<PartitionSnapshot>& snapsho
   }
   status.Update(Flush());
   if (!status.ok()) return status;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [partition, id] : snapshots) chunks_.erase({partition, id.ToString()});
   return absl::OkStatus();
 }

@@ -25,7 +25,7 @@ std::string Snapshots::NameOf(int32_t partition) const {
 
 bool Snapshots::idle() const {
   if (writing_.thread != nullptr && !writing_.thread->idle()) return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return writes_ && tasks_.empty() && to_remove_.empty() && !busy_;
 }
 
@@ -40,7 +40,7 @@ void Snapshots::Drop(SnapshotTaking& taking) {
 
 void Snapshots::Remove(PartitionSnapshot snapshot) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     to_remove_.push_back(snapshot);
   }
   Wake();
@@ -54,7 +54,7 @@ void Snapshots::Failed(int32_t partition, const absl::Status& why) {
   spdlog::error(
       "{}: could not save a snapshot: {}; processing continues, and a restart uses an older snapshot",
       NameOf(partition), std::string(why.message()));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ++counts_.errors;
 }
 
@@ -68,20 +68,20 @@ void Snapshots::Named(int32_t partition, SnapshotId id, std::optional<SnapshotId
 }
 
 SnapshotCounts Snapshots::counts() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return counts_;
 }
 
 void Snapshots::Do(std::function<void()> task) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
   }
   Wake();
 }
 
 bool Snapshots::RunOne() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   std::function<void()> task;
   if (!to_remove_.empty()) {
     task = [this, all = std::exchange(to_remove_, {})] {
@@ -97,10 +97,10 @@ bool Snapshots::RunOne() {
     return false;
   }
   busy_ = true;
-  lock.unlock();
+  lock.Unlock();
   task();
   task = nullptr;
-  lock.lock();
+  lock.Lock();
   busy_ = false;
   return true;
 }
@@ -118,7 +118,7 @@ void Snapshots::Write(SnapshotTaking& taking) {
     const bool is_named = writing_.thread != nullptr && writing_.thread->TakeNamesNext();
     spdlog::log(is_named ? spdlog::level::info : spdlog::level::debug, "{}: snapshot written in {:.1f} s",
                 NameOf(taking.partition), seconds);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     ++counts_.taken;
     counts_.last_seconds = seconds;
   } else if (!absl::IsAborted(written) && !absl::IsCancelled(written)) {
@@ -133,18 +133,18 @@ void Snapshots::Write(SnapshotTaking& taking) {
 SnapshotThread::SnapshotThread(const Clock& clock) : clock_(clock), thread_(clock.Start([this] { Run(); })) {}
 
 void SnapshotThread::Add(Snapshots& snapshots) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   all_.push_back(&snapshots);
 }
 
 void SnapshotThread::Wake() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   busy_ = true;
   woken_.Wake();
 }
 
 void SnapshotThread::GiveUpWriting() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Snapshots* snapshots : all_) snapshots->GiveUpWriting();
 }
 
@@ -156,7 +156,7 @@ void SnapshotThread::Stop() {
   if (busy_) spdlog::warn("could not remove unused snapshots: there was no time");
   stop_ = true;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (Snapshots* snapshots : all_) snapshots->store().Stop();
   }
   woken_.Wake();
@@ -170,7 +170,7 @@ void SnapshotThread::Run() {
     for (bool has_worked = true; has_worked;) {
       std::vector<Snapshots*> all;
       {
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const MutexLock lock(mutex_);
         all = all_;
       }
       // One of each topic in turn.
@@ -178,7 +178,7 @@ void SnapshotThread::Run() {
       for (Snapshots* snapshots : all) has_worked = (!stop_ && snapshots->RunOne()) || has_worked;
     }
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       busy_ = woken_.is_woken();
     }
     if (!busy_) rests_.Wake();

@@ -7,12 +7,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -22,6 +22,7 @@
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/restore/commit_metadata.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -132,11 +133,11 @@ class Snapshots {
   const SnapshotWriting writing_;
   std::atomic<bool> writes_ = true;
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::deque<std::function<void()>> tasks_;
-  std::vector<PartitionSnapshot> to_remove_;
-  bool busy_ = false;
-  SnapshotCounts counts_;
+  mutable Mutex mutex_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PartitionSnapshot> to_remove_ ABSL_GUARDED_BY(mutex_);
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;
+  SnapshotCounts counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The thread that writes the snapshots of all topics, one at a time: hundreds of topics need no thread each.
@@ -169,8 +170,8 @@ class SnapshotThread {
   const Clock& clock_;
   WakeUp woken_;
   WakeUp rests_;  // each time there is nothing to do any more
-  std::mutex mutex_;
-  std::vector<Snapshots*> all_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<Snapshots*> all_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> stop_ = false;
   std::atomic<bool> busy_ = false;
   bool names_next_ = true;                 // the thread's

@@ -6,16 +6,17 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "lethe/stage.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/options/topics.h"
 #include "src/pipeline/snapshots/snapshots.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -50,18 +51,18 @@ struct Flow {
 class Flows {
  public:
   Flow& Add(std::unique_ptr<Flow> flow) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     flow->number = static_cast<int32_t>(flows_.size());
     Flow& added = *flows_.emplace_back(std::move(flow));
     by_input_.emplace(added.options.input, &added);
     return added;
   }
   int32_t size() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return static_cast<int32_t>(flows_.size());
   }
   Flow& at(int32_t number) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return *flows_.at(static_cast<size_t>(number));
   }
   // Before the workers start: the process has a list of topics, of which one or none may be here.
@@ -70,16 +71,16 @@ class Flows {
   bool are_several() const { return is_list_ || size() > 1; }
   // By the input's name; null: there is none.
   Flow* Find(absl::string_view input) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = by_input_.find(input);
     return found == by_input_.end() ? nullptr : found->second;
   }
 
  private:
   bool is_list_ = false;
-  mutable std::mutex mutex_;
-  std::deque<std::unique_ptr<Flow>> flows_;      // guarded by mutex_, as is this
-  std::map<absl::string_view, Flow*> by_input_;  // views of the flows' options
+  mutable Mutex mutex_;
+  std::deque<std::unique_ptr<Flow>> flows_ ABSL_GUARDED_BY(mutex_);
+  std::map<absl::string_view, Flow*> by_input_ ABSL_GUARDED_BY(mutex_);  // views of the flows' options
 };
 
 }  // namespace lethe

@@ -356,19 +356,19 @@ void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, 
 
 void KeptPartitions::Put(std::unique_ptr<Task> partition, absl::Time now) {
   partition->LeaveLane();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const TopicPartition id = partition->id();
   partitions_[id] = {std::move(partition), now};
 }
 
 std::unique_ptr<Task> KeptPartitions::Take(TopicPartition id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   auto node = partitions_.extract(id);
   return node.empty() ? nullptr : std::move(node.mapped().partition);
 }
 
 std::unique_ptr<Task> KeptPartitions::TakeOldest(absl::Time since) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto oldest =
       std::min_element(partitions_.begin(), partitions_.end(),
                        [](const auto& x, const auto& y) { return x.second.since < y.second.since; });

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
@@ -30,6 +30,7 @@
 #include "src/pipeline/task/input_record.h"
 #include "src/pipeline/task/schema_wait.h"
 #include "src/pipeline/task/unreadable_batch.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -393,8 +394,8 @@ class KeptPartitions {
     absl::Time since;
   };
 
-  std::mutex mutex_;
-  std::map<TopicPartition, Kept> partitions_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<TopicPartition, Kept> partitions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lethe

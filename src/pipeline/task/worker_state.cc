@@ -28,12 +28,12 @@ absl::Status WorkerState::Await(const std::function<absl::Status()>& ask) {
 }
 
 void WorkerState::SetWaiting(const std::string& why) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   waiting_ = why;
 }
 
 std::string WorkerState::waiting() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return waiting_;
 }
 

@@ -5,14 +5,15 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/clock/stop_flag.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -47,8 +48,8 @@ class WorkerState {
   std::atomic<bool> leaves_unfinished{false};  // the next owner judges its last records again
 
  private:
-  mutable std::mutex mutex_;
-  std::string waiting_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::string waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lethe

@@ -98,7 +98,7 @@ absl::Status TotalsFeed::Session() {
 void TotalsFeed::KeepOwned() {
   std::vector<int32_t> partitions = owned_();
   std::sort(partitions.begin(), partitions.end());
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   kept_ = std::move(partitions);
 }
 
@@ -108,7 +108,7 @@ bool TotalsFeed::OwnsOthers() {
   const bool gives_back = stop_.requested();
   std::sort(partitions.begin(), partitions.end());
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (kept_) {
       partitions = *kept_;
     } else if (gives_back) {
@@ -217,7 +217,7 @@ absl::Status TotalsFeed::Flush() {
   open_.clear();
   pending_bytes_ = 0;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     report_.totals += totals;
   }
   Publish();
@@ -260,7 +260,7 @@ void TotalsFeed::Publish() {
     lag += std::max<int64_t>(ends_[partition] - (position == stored_.end() ? 0 : position->second), 0);
   }
   if (lag == 0) current_at_ = std::max(current_at_, asked_at_);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   report_.lag = lag;
   current_report_ = current_at_;
   positions_ = stored_;
@@ -269,7 +269,7 @@ void TotalsFeed::Publish() {
 absl::Status TotalsFeed::Met(const absl::Status& status) {
   if (absl::IsCancelled(status)) return status;  // at the end
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     report_.connected = status.ok();
     report_.problem = std::string(status.message());
     if (!status.ok()) ++report_.failures;
@@ -291,7 +291,7 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
   const auto wait = [&] { return clock_.Steady() < deadline && go_on(); };
   std::map<int32_t, int64_t> stored;
   const auto look = [&] {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stored = positions_;
     for (const int32_t partition : kept_.value_or(std::vector<int32_t>())) stored.try_emplace(partition, 0);
   };
@@ -325,7 +325,7 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
 }
 
 StoreReport TotalsFeed::Report() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   StoreReport report = report_;
   report.behind = report.lag == 0 ? absl::ZeroDuration() : clock_.Steady() - current_report_;
   return report;

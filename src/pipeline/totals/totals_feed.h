@@ -6,11 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -22,6 +22,7 @@
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/task/input_record.h"
 #include "src/pipeline/totals/totals_log.h"
+#include "src/sync/mutex.h"
 
 namespace lethe {
 
@@ -100,11 +101,11 @@ class TotalsFeed {
   bool said_foreign_ = false;
   std::string said_reading_;
 
-  mutable std::mutex mutex_;
-  std::optional<std::vector<int32_t>> kept_;  // guarded by mutex_
-  StoreReport report_;                        // guarded by mutex_, as are these
-  absl::Time current_report_;                 // current_at_
-  std::map<int32_t, int64_t> positions_;      // stored_
+  mutable Mutex mutex_;
+  std::optional<std::vector<int32_t>> kept_ ABSL_GUARDED_BY(mutex_);
+  StoreReport report_ ABSL_GUARDED_BY(mutex_);
+  absl::Time current_report_ ABSL_GUARDED_BY(mutex_);             // current_at_
+  std::map<int32_t, int64_t> positions_ ABSL_GUARDED_BY(mutex_);  // stored_
 };
 
 }  // namespace lethe
