@@ -11,7 +11,6 @@
 
 #include "absl/types/span.h"
 #include "lethe/status.h"
-#include "src/adapt/step_reasons.h"
 #include "src/snapshot/fields.h"
 
 namespace lethe {
@@ -64,24 +63,25 @@ class StepLog {
     status->step_counts = counts_;
   }
 
-  // The steps in a snapshot; counts are of this process. `self` is const to save.
-  template <typename Self, typename Fields>
+  // The steps in a snapshot; counts are of this process. `self` is const to save. A reason is saved as its
+  // place in the array kReasons.
+  template <const auto& kReasons, typename Self, typename Fields>
   static void Transfer(Self& self, Fields& fields) {
-    TransferList(self.steps_, self.most_, fields, [&](auto& step) { TransferStep(step, fields); });
+    TransferList(self.steps_, self.most_, fields, [&](auto& step) { TransferStep<kReasons>(step, fields); });
     fields.Int(self.next_, 0, static_cast<int64_t>(self.most_) - 1);
   }
   bool IsSound() const { return next_ < std::max<size_t>(1, steps_.size()); }
 
  private:
-  template <typename Step, typename Fields>
+  template <const auto& kReasons, typename Step, typename Fields>
   static void TransferStep(Step& step, Fields& fields) {
-    fields.Int(step.kind, 0, static_cast<int>(AdaptationStep::Kind::kShortenWindow));
+    fields.Int(step.kind, 0, static_cast<int>(AdaptationStep::Kind::kScaleDown));
     fields.Time(step.stream_time_ms);
     fields.Count(step.bits_per_generation);
-    auto reason = std::find(std::begin(kStepReasons), std::end(kStepReasons), step.reason) - kStepReasons;
-    if (reason == std::ssize(kStepReasons)) reason = 0;
-    fields.Int(reason, 0, std::ssize(kStepReasons) - 1);
-    if constexpr (!std::is_const_v<Step>) step.reason = kStepReasons[reason];
+    auto reason = std::find(std::begin(kReasons), std::end(kReasons), step.reason) - kReasons;
+    if (reason == std::ssize(kReasons)) reason = 0;
+    fields.Int(reason, 0, std::ssize(kReasons) - 1);
+    if constexpr (!std::is_const_v<Step>) step.reason = kReasons[reason];
   }
 
   size_t most_;

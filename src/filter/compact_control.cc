@@ -466,7 +466,7 @@ void CompactControl::Transfer(Self& self, int64_t& memory_bytes, Fields& fields)
   fields.Count(self.no_shrink_before_);
   fields.Count(self.limit_hits_);
   fields.Count(self.lost_ids_);
-  StepLog::Transfer(self.steps_, fields);
+  StepLog::Transfer<kStepReasons>(self.steps_, fields);
 }
 
 absl::StatusOr<FilterImage> CompactControl::BeginCopy() const {

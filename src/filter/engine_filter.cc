@@ -8,7 +8,7 @@ namespace lethe {
 
 absl::Status NoSnapshotsOfThisEngine() {
   return absl::UnimplementedError(
-      "this engine has no snapshots; `compact` and `exact` have. Rebuild the filter from its log");
+      "this engine has no snapshots; the engines of the library have. Rebuild the filter from its log");
 }
 
 FilterStatus EngineFilter::Status() const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <functional>
 #include <iterator>
 #include <new>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "src/published/published_check.h"
 #include "src/published/published_fbf.h"
 #include "src/published/published_model.h"
+#include "src/snapshot/fields.h"
 
 namespace lethe {
 namespace {
@@ -31,6 +34,9 @@ constexpr absl::string_view kTooGood = "with one filter less the rate would stay
 constexpr absl::string_view kMostFilters = "there are as many filters as can be";
 constexpr absl::string_view kNoRoomForFilters = "the memory limit leaves no room for more filters";
 constexpr absl::string_view kOldestFilterDropped = "at the memory limit the oldest filter was dropped";
+// A snapshot holds a reason's place in this list.
+constexpr absl::string_view kReasons[] = {kNearTarget, kTooGood, kMostFilters, kNoRoomForFilters,
+                                          kOldestFilterDropped};
 // What is counted from zero on, so that the first of a kind is seen as an increase.
 constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kScaleUp, kNearTarget},
@@ -204,7 +210,7 @@ void AdaptiveFbf::MakeRoom() {
 
 void AdaptiveFbf::RecycleOldest() {
   forgotten_until_ms_ = std::max(forgotten_until_ms_, generations_.back().last_ms);
-  Generation future = {.bits = std::move(generations_.back().bits)};
+  Generation future = {{}, std::move(generations_.back().bits)};
   future.bits.Clear();
   std::move_backward(generations_.begin(), generations_.end() - 1, generations_.end());
   generations_.front() = std::move(future);
@@ -218,7 +224,7 @@ bool AdaptiveFbf::AddGeneration() {
     memory_.Shrink(bytes);
     return false;
   }
-  generations_.insert(generations_.begin(), Generation{.bits = *std::move(array)});
+  generations_.insert(generations_.begin(), Generation{{}, *std::move(array)});
   return true;
 }
 
@@ -309,6 +315,103 @@ void AdaptiveFbf::DescribeGenerations(FilterStatus* status) const {
                                    .fill = generation.bits.Fill()});
     newer = &generation;
   }
+}
+
+template <typename Self, typename Intervals, typename Fields>
+void AdaptiveFbf::Transfer(Self& self, Intervals& intervals, Fields& fields) {
+  PaperPolicy::Transfer(self.policy_, fields);
+  for (auto* time_ms :
+       {&self.now_ms_, &self.first_ms_, &self.begin_ms_, &self.last_insert_ms_, &self.forgotten_until_ms_}) {
+    fields.Time(*time_ms);
+  }
+  fields.Count(self.refreshes_);
+  fields.Count(self.limit_hits_);
+  fields.Int(self.refused_in_interval_, 0, 1);
+  fields.Float(self.fpp_at_interval_end_, 0, 1);
+  StepLog::Transfer<kReasons>(self.steps_, fields);
+  TransferList(intervals, kMostGenerations, fields, [&](auto& interval) {
+    fields.Count(interval.ids);
+    fields.Time(interval.first_ms);
+    fields.Time(interval.last_ms);
+    fields.Time(interval.kept_ms);
+    fields.Int(interval.is_full, 0, 1);
+  });
+}
+
+bool AdaptiveFbf::IsSound(const std::vector<Interval>& intervals) const {
+  const bool has_time = now_ms_ != kNoStreamTime;
+  if (intervals.size() < 2 || !steps_.IsSound()) return false;
+  for (const int64_t time_ms : {first_ms_, begin_ms_}) {
+    if ((time_ms != kNoStreamTime) != has_time || time_ms > now_ms_) return false;
+  }
+  if (last_insert_ms_ > now_ms_ || forgotten_until_ms_ > now_ms_) return false;
+  for (const Interval& interval : intervals) {
+    if (interval.first_ms > now_ms_ || interval.last_ms > now_ms_ || interval.kept_ms > now_ms_) return false;
+    if (interval.ids > 0 && (interval.last_ms != kNoStreamTime) != has_time) return false;
+  }
+  return true;
+}
+
+namespace {
+
+// Of an image: future and present as they were.
+struct YoungCopy {
+  std::vector<char> bytes[2];
+};
+
+}  // namespace
+
+absl::StatusOr<FilterImage> AdaptiveFbf::BeginCopy() const {
+  FieldWriter fields;
+  Transfer(*this, generations_, fields);
+  if (!fields.ok()) return absl::InternalError("published filter: its state is inconsistent");
+  auto young = std::make_shared<YoungCopy>();
+  FilterImage image = {.state = fields.bytes(), .memory = {}, .epoch = ImageEpoch(), .copy = young};
+  for (const Generation& generation : generations_) image.memory.push_back(generation.bits.memory());
+  for (size_t i = 0; i < 2; ++i) young->bytes[i].assign(image.memory[i].begin(), image.memory[i].end());
+  return image;
+}
+
+bool AdaptiveFbf::CopyMemory(const FilterImage& image, absl::Span<const char> part, char* to) const {
+  if (ImageEpoch() != image.epoch) return false;
+  const char* from = part.data();
+  const auto* const young = static_cast<const YoungCopy*>(image.copy.get());
+  for (size_t i = 0; i < 2; ++i) {
+    const absl::Span<const char> live = image.memory[i];
+    const bool is_in_it = std::less_equal<>()(live.data(), part.data()) &&
+                          std::less<>()(part.data(), live.data() + live.size());
+    if (is_in_it) from = young->bytes[i].data() + (part.data() - live.data());
+  }
+  std::memcpy(to, from, part.size());
+  return true;
+}
+
+absl::StatusOr<std::vector<absl::Span<char>>> AdaptiveFbf::Restore(absl::string_view state, int64_t bytes) {
+  FieldReader fields(state);
+  std::vector<Interval> intervals;
+  Transfer(*this, intervals, fields);
+  bits_per_generation_ = policy_.bits();
+  const int64_t bytes_of_each = BitArray::BytesFor(bits_per_generation_);
+  if (!fields.Ended() || !IsSound(intervals) ||
+      bytes != static_cast<int64_t>(intervals.size()) * bytes_of_each) {
+    return absl::DataLossError("the saved state of a published filter is inconsistent");
+  }
+  generations_.clear();
+  memory_.Shrink(memory_.bytes());
+  generations_.reserve(intervals.size());
+  std::vector<absl::Span<char>> memory;
+  for (const Interval& interval : intervals) {
+    std::optional<BitArray> array;
+    if (memory_.Grow(bytes_of_each)) array = BitArray::Create(bits_per_generation_, hashes_);
+    if (!array.has_value()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the filter needs ", bytes, " bytes, and of the memory limit of ", options_.memory->limit_bytes(),
+          " only ", options_.memory->free_bytes(), " are left: raise it, or open fewer partitions"));
+    }
+    generations_.push_back(Generation{interval, *std::move(array)});
+    memory.push_back(generations_.back().bits.memory());
+  }
+  return memory;
 }
 
 void AdaptiveFbf::RecordRefusal(absl::string_view reason) {

@@ -47,16 +47,25 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   // the false positives are as PublishedFbf's.
   FilterStatus Status() const override;
 
+  // Future and present, in which ids are inserted meanwhile, are copied at once, and the others in place. So
+  // an image holds the ids of its moment and no others.
+  absl::StatusOr<FilterImage> BeginCopy() const override;
+  bool CopyMemory(const FilterImage& image, absl::Span<const char> part, char* to) const override;
+  int64_t ImageEpoch() const override { return refreshes_; }
+  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view state, int64_t bytes) override;
+
  private:
   friend class EachIdFilter<AdaptiveFbf>;
 
-  struct Generation {
-    BitArray bits;
-    int64_t ids = 0;                   // of its own interval
+  struct Interval {
+    int64_t ids = 0;
     int64_t first_ms = kNoStreamTime;  // when the first of them came, and the last
     int64_t last_ms = kNoStreamTime;
     int64_t kept_ms = kNoStreamTime;  // when the last copy of one of them was replayed
     bool is_full = false;             // they ended their interval
+  };
+  struct Generation : Interval {
+    BitArray bits;
   };
 
   AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generation, int hashes);
@@ -66,6 +75,9 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   void InsertId(IdHash id);
   void ReplayId(IdHash id);
 
+  template <typename Self, typename Intervals, typename Fields>
+  static void Transfer(Self& self, Intervals& intervals, Fields& fields);
+  bool IsSound(const std::vector<Interval>& intervals) const;
   void Begin(int64_t now_ms);
   void DescribeGenerations(FilterStatus* status) const;
   bool IsFull() const { return generations_[0].ids >= policy_.most_ids(); }
@@ -87,7 +99,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
 
   const FilterOptions options_;
   const int64_t horizon_ms_;
-  const int64_t bits_per_generation_;
+  int64_t bits_per_generation_;
   const int hashes_;
   Reservation memory_;
   std::vector<Generation> generations_;

@@ -3,6 +3,7 @@
 #define LETHE_SRC_PUBLISHED_PAPER_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "lethe/filter.h"
 
@@ -54,10 +55,13 @@ class PaperPolicy {
   enum class Step { kNone, kUp, kDown };
   // Beyond some thousand filters a check is slower than any other engine's.
   static constexpr int kMostPast = 1022;
+  // Of a generation; beyond all memory limits.
+  static constexpr int64_t kMostWords = int64_t{1} << 32;
 
   // Of generations of so many bits, with so many of them set for an id.
   PaperPolicy(int64_t horizon_ms, double target_fpp, int64_t bits, int hashes);
 
+  int64_t bits() const { return bits_; }  // of a generation
   int past_generations() const { return past_; }
   int64_t refresh_period_ms() const { return PeriodFor(past_); }
 
@@ -81,6 +85,10 @@ class PaperPolicy {
   void StepUp();
   void StepDown();
 
+  // In a snapshot, with the bits of a generation. `self` is const to save.
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, Fields& fields);
+
   // The filter has refreshed.
   void IntervalEnded() { shown_ = true; }
 
@@ -94,13 +102,29 @@ class PaperPolicy {
 
   const int64_t horizon_ms_;
   const double target_fpp_;
-  const int64_t bits_;
+  int64_t bits_;
   const int hashes_;
   int past_ = 1;
   int64_t most_ids_ = 1;
   int64_t next_ms_ = kNoStreamTime;
   bool shown_ = false;  // an interval has ended since the last step
 };
+
+template <typename Self, typename Fields>
+void PaperPolicy::Transfer(Self& self, Fields& fields) {
+  int64_t words = self.bits_ / 64;
+  int past = self.past_;
+  bool shown = self.shown_;
+  fields.Int(words, 1, kMostWords);
+  fields.Int(past, 1, kMostPast);
+  fields.Int(shown, 0, 1);
+  fields.Time(self.next_ms_);
+  if constexpr (!std::is_const_v<Self>) {
+    self.bits_ = 64 * words;
+    self.SetPast(past);
+    self.shown_ = shown;
+  }
+}
 
 }  // namespace lethe
 

@@ -51,6 +51,13 @@ absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& sa
   return absl::OkStatus();
 }
 
+Engine EngineOf(absl::string_view name) {
+  for (const Engine engine : {Engine::kExact, Engine::kPublished}) {
+    if (name == EngineName(engine)) return engine;
+  }
+  return Engine::kCompact;
+}
+
 // Options under which any valid file can be restored.
 StageOptions OptionsOf(const SnapshotHeader& header, int64_t file_bytes) {
   constexpr int64_t kMoreBytes = int64_t{64} << 20;
@@ -59,7 +66,7 @@ StageOptions OptionsOf(const SnapshotHeader& header, int64_t file_bytes) {
           .renew = header.renew,
           .memory_limit_bytes = 32 * file_bytes + header.shards * kMoreBytes,
           .shards = header.shards,
-          .engine = header.engine == EngineName(Engine::kExact) ? Engine::kExact : Engine::kCompact,
+          .engine = EngineOf(header.engine),
           .audit_share = 1};
 }
 

@@ -7,7 +7,9 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/support/filter_testing.h"
 
@@ -244,6 +246,63 @@ TEST(AdaptiveFbfTest, NeedsRoomForTwoFilters) {
   EXPECT_EQ(AdaptiveFbf::Create({.memory = &memory}).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(memory.used_bytes(), 1);
   memory.Release(1);
+}
+
+// Ids that are inserted while the image is copied are not in what is restored, though their bits are in the
+// arrays that are copied.
+TEST(AdaptiveFbfTest, AnImageHasTheIdsOfItsMoment) {
+  const uint64_t seed = TestSeed();
+  constexpr uint64_t kBefore = 500;
+  MemoryBudget memory(int64_t{64} << 20);
+  auto filter = Make(&memory, absl::Seconds(100), 1e-6);
+  for (uint64_t i = 0; i < kBefore; ++i) {
+    InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(i) * 100);
+  }
+  auto image = filter->BeginCopy();
+  ASSERT_TRUE(image.ok()) << image.status();
+  for (uint64_t i = kBefore; i < 2 * kBefore; ++i) {
+    InsertOne(*filter, NumberedId(i, seed), (kBefore - 1) * 100);
+  }
+  std::vector<std::string> copied;
+  int64_t bytes = 0;
+  for (const absl::Span<const char> span : image->memory) {
+    std::string& to = copied.emplace_back(span.size(), '\0');
+    ASSERT_TRUE(filter->CopyMemory(*image, span.first(64), to.data()));
+    ASSERT_TRUE(filter->CopyMemory(*image, span.subspan(64), to.data() + 64));
+    bytes += static_cast<int64_t>(span.size());
+  }
+  filter->AdvanceTo(1'000'000);
+  EXPECT_FALSE(filter->CopyMemory(*image, image->memory[0], copied[0].data())) << "the filter has refreshed";
+
+  // Under another limit, where filters begin with another size.
+  MemoryBudget other(int64_t{16} << 20);
+  auto restored = Make(&other, absl::Seconds(100), 1e-6);
+  const auto places = restored->Restore(image->state, bytes);
+  ASSERT_TRUE(places.ok()) << places.status();
+  ASSERT_EQ(places->size(), copied.size());
+  for (size_t i = 0; i < copied.size(); ++i)
+    std::copy(copied[i].begin(), copied[i].end(), (*places)[i].begin());
+  EXPECT_TRUE(restored->Restored());
+  EXPECT_EQ(other.used_bytes(), bytes);
+  EXPECT_EQ(restored->Status().ids, static_cast<int64_t>(kBefore));
+  for (uint64_t i = 0; i < 2 * kBefore; ++i) {
+    const IdHash id = NumberedId(i, seed);
+    Verdict verdict;
+    restored->Contains({&id, 1}, {&verdict, 1});
+    EXPECT_EQ(verdict == Verdict::kDuplicate, i < kBefore) << i;
+  }
+
+  for (const size_t cut : {size_t{0}, size_t{8}, image->state.size() - 8}) {
+    auto damaged = Make(&other, absl::Seconds(100), 1e-6);
+    EXPECT_EQ(damaged->Restore(image->state.substr(0, cut), bytes).status().code(),
+              absl::StatusCode::kDataLoss);
+  }
+  EXPECT_EQ(Make(&other, absl::Seconds(100), 1e-6)->Restore(image->state, bytes + 8).status().code(),
+            absl::StatusCode::kDataLoss);
+  MemoryBudget small(int64_t{1} << 20);
+  auto has_no_room = Make(&small, absl::Seconds(100), 1e-6);
+  small.SetLimit(bytes - 1);
+  EXPECT_EQ(has_no_room->Restore(image->state, bytes).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace
