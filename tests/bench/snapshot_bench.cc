@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "src/filter/engine_filter.h"
 
 namespace lethe {
 namespace {
@@ -91,6 +92,31 @@ void BM_JudgeWhileSaved(benchmark::State& state) {
   state.counters["saved"] = static_cast<double>(saved);
 }
 BENCHMARK(BM_JudgeWhileSaved)->Arg(0)->Arg(1)->Iterations(4000)->UseRealTime()->Unit(benchmark::kMicrosecond);
+
+// A snapshot holds a shard's lock for one slice at a time: the longest that a judging call waits for it, on a
+// processor of its own. By the shards that 10^7 ids are spread over.
+void BM_CopySlice(benchmark::State& state) {
+  constexpr size_t kSliceBytes = size_t{256} << 10;
+  MemoryBudget memory(int64_t{1} << 30);
+  const auto filter = *NewFilter({.target_fpp = 1e-6, .memory = &memory});
+  std::vector<TimedId> ids(512);
+  uint64_t number = 0;
+  for (int64_t inserted = 0; inserted < kIds / state.range(0); inserted += std::ssize(ids)) {
+    for (TimedId& each : ids) each = {HashId(absl::StrCat(number++), {}), kStartMs};
+    filter->Insert(ids);
+  }
+  const auto* const engine = static_cast<const EngineFilter*>(filter.get());
+  const auto image = *engine->BeginCopy();
+  const absl::Span<const char> all = image.memory.front();
+  std::string to(kSliceBytes, '\0');
+  size_t at = 0;
+  for (auto _ : state) {
+    const absl::Span<const char> slice = all.subspan(at, kSliceBytes);
+    benchmark::DoNotOptimize(engine->CopyMemory(image, slice, to.data()));
+    at = at + slice.size() < all.size() ? at + slice.size() : 0;
+  }
+}
+BENCHMARK(BM_CopySlice)->Arg(1)->Arg(4)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace lethe
