@@ -276,12 +276,12 @@ TEST(StatusTest, LooksAgainOnlyInAnotherEpochAndAtSoManyLinesInAll) {
 class GrowingThreadsTest : public Threads {
  protected:
   static constexpr size_t kGrowingIds = 400'000;
-  static constexpr StageOptions kOptions = {.horizon = absl::Hours(1),
-                                            .target_fpp = 1e-12,
-                                            .memory_limit_bytes = int64_t{2} << 20,
-                                            .shards = 4,
-                                            .engine = Engine::kCompact,
-                                            .audit_share = 0};
+  inline static const StageOptions kOptions = {.horizon = absl::Hours(1),
+                                               .target_fpp = 1e-12,
+                                               .memory_limit_bytes = int64_t{2} << 20,
+                                               .shards = 4,
+                                               .engine = Engine::kCompact,
+                                               .audit_share = 0};
   GrowingThreadsTest() : Threads(*DedupStage::Create(kOptions), kGrowingIds) {}
 };
 
