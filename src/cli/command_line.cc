@@ -95,7 +95,9 @@ constexpr char kVerifyFooter[] =
 order records, with their offsets. It needs Read, writes nothing, joins no group, and may run while lethe runs.
 
 Exit codes: 0 each event came through once; 1 the output is not as promised; 2 an error, and nothing is known; 3
-undecided: retention has deleted what tells.
+undecided: retention has deleted what tells, or the id is doubtful.
+
+If lethe runs by flags alone, lethe run FLAGS --print-config writes the file.
 
 Example:
   lethe verify --config lethe.yaml

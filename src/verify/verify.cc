@@ -20,7 +20,8 @@ constexpr double kConfidence = 0.99;
 constexpr absl::string_view kVerdictHeader = "lethe.verdict";
 // A diverted record ends with them: verdict, reason, topic, partition and offset.
 constexpr size_t kDivertedHeaders = 5;
-// The low bits of a content are its time; 0: any time is the same.
+// The low bits of a content are its time; 0: any time is the same. The high ones (kPayloadShift) are of key
+// and value, those between of the headers, too.
 constexpr uint64_t kTimeBits = (uint64_t{1} << 24) - 1;
 constexpr uint64_t kNone = UINT64_MAX;
 // Runs of equal records that are longer have a cursor, so that their length does not square.
@@ -60,7 +61,9 @@ VerifyReport& VerifyReport::operator+=(const VerifyReport& more) {
        {&VerifyReport::input_records, &VerifyReport::output_records, &VerifyReport::passed,
         &VerifyReport::copies, &VerifyReport::late, &VerifyReport::without_id, &VerifyReport::malformed,
         &VerifyReport::not_yet, &VerifyReport::before_begin, &VerifyReport::written_twice,
-        &VerifyReport::lost_without_id}) {
+        &VerifyReport::lost_without_id, &VerifyReport::lost_skipped,
+        &VerifyReport::equal_in_several_partitions, &VerifyReport::passed_after_horizon,
+        &VerifyReport::differing, &VerifyReport::with_shared_id}) {
     this->*figure += more.*figure;
   }
   for (size_t kind = 0; kind < counts.size(); ++kind) {
@@ -71,7 +74,7 @@ VerifyReport& VerifyReport::operator+=(const VerifyReport& more) {
 }
 
 int64_t VerifyReport::AllowedLosses(double fpp) const {
-  const int64_t events = passed + count(VerifyKind::kLost) - lost_without_id;
+  const int64_t events = passed + lost_by_id();
   int64_t losses = 0;
   while (RateInterval(losses + 1, events, kConfidence).low <= fpp && losses < events) {
     losses += std::max<int64_t>(1, losses / 64);
@@ -80,13 +83,17 @@ int64_t VerifyReport::AllowedLosses(double fpp) const {
 }
 
 VerifyReport::Outcome VerifyReport::OutcomeFor(double fpp) const {
-  const int64_t lost = count(VerifyKind::kLost) - lost_without_id;
-  const bool is_broken = lost_without_id > 0 || (lost > 0 && lost > AllowedLosses(fpp)) ||
+  const bool is_broken = lost_without_id > 0 || lost_skipped > 0 ||
+                         (lost_by_id() > 0 && lost_by_id() > AllowedLosses(fpp)) ||
                          count(VerifyKind::kRepeated) > 0 || count(VerifyKind::kForeign) > 0 ||
-                         count(VerifyKind::kChanged) > 0 || count(VerifyKind::kOutOfOrder) > 0;
+                         count(VerifyKind::kChanged) > 0 || count(VerifyKind::kOutOfOrder) > 0 ||
+                         equal_in_several_partitions > 0;
   if (is_broken) return Outcome::kBroken;
   const bool is_judged = passed + copies + without_id + malformed > 0 || not_yet == 0;
-  return count(VerifyKind::kUndecided) > 0 || !is_judged ? Outcome::kUndecided : Outcome::kHolds;
+  // Ids that differ in what they bring may be unique in a partition alone.
+  const bool is_undecided = count(VerifyKind::kUndecided) > 0 || !is_judged || lacks_ids() ||
+                            has_doubtful_ids() || count(VerifyKind::kInSeveralPartitions) > 0;
+  return is_undecided ? Outcome::kUndecided : Outcome::kHolds;
 }
 
 Verifier::Verifier(const VerifyRules& rules, const std::vector<VerifiedInput>& inputs,
@@ -117,7 +124,8 @@ Verifier::Verifier(const VerifyRules& rules, const std::vector<VerifiedInput>& i
 }
 
 uint64_t Verifier::ContentOf(const SurveyRecord& record, bool is_output, bool& is_tagged) const {
-  uint64_t content = Mix(record.record.value, Mix(record.record.key, seed_));
+  const uint64_t payload = Mix(record.record.value, Mix(record.record.key, seed_));
+  uint64_t content = payload;
   size_t headers = record.headers.size();
   const bool names_source = is_output && !rules_.source_header.empty() && headers > 0 &&
                             record.headers[headers - 1].first == rules_.source_header;
@@ -132,7 +140,8 @@ uint64_t Verifier::ContentOf(const SurveyRecord& record, bool is_output, bool& i
   // librdkafka writes a record of 1970, or without a time, with the present time.
   const bool any_time = rules_.ignores_time || record.time_ms <= 0;
   const uint64_t time = any_time ? 0 : Mix(static_cast<uint64_t>(record.time_ms), seed_) % kTimeBits + 1;
-  return (content & ~kTimeBits) | time;
+  constexpr uint64_t kPayloadBits = UINT64_MAX << kPayloadShift;
+  return (payload & kPayloadBits) | (content & ~kPayloadBits & ~kTimeBits) | time;
 }
 
 // `partition`: that of the output, which has the number of the input's.
@@ -140,13 +149,13 @@ Verifier::Identity Verifier::IdentityOf(const SurveyRecord& record, int32_t part
   Identity identity;
   identity.content = ContentOf(record, is_output, identity.is_tagged);
   const RecordFields& fields = reader_.Read(record.record);
-  const uint64_t seed = rules_.topic_scope ? seed_ : Mix(static_cast<uint64_t>(partition), seed_);
   if (fields.id_state == RecordFields::State::kPresent) {
-    identity.id = Mix(fields.id, seed);
+    identity.id = Mix(fields.id, seed_);
     return identity;
   }
   identity.state = kWithoutId;
   if (fields.id_state == RecordFields::State::kMalformed) identity.state |= kMalformed;
+  const uint64_t seed = rules_.topic_scope ? seed_ : Mix(static_cast<uint64_t>(partition), seed_);
   // It is recognized by what is in it.
   identity.id = Mix(identity.content & ~kTimeBits, ~seed);
   return identity;
@@ -253,17 +262,20 @@ VerifyReport Verifier::Judge(const VerifyBounds& bounds) {
   known_.assign(bounds.inputs.size(), {});
   for (size_t i = 0; i < known_.size(); ++i) {
     const VerifiedInput& input = bounds.inputs[i];
-    if (input.read_from == 0 || input.origin >= input.read_from) continue;
+    if (input.read_from == 0) continue;
     Known& known = known_[i];
-    known.since_ms = input.known_since_ms;
+    known.read_since_ms = input.known_since_ms;
     known.is_cut = input.known_since_ms == INT64_MAX;
-    if (known.is_cut && first_times_ms_[i] != kNoStreamTime) known.since_ms = first_times_ms_[i];
+    if (known.is_cut && first_times_ms_[i] != kNoStreamTime) known.read_since_ms = first_times_ms_[i];
+    // The filter knows nothing of before the group's beginning.
+    if (input.origin < input.read_from) known.since_ms = known.read_since_ms;
   }
   for (const Input& input : inputs_) {
     if (static_cast<int64_t>(input.offset) >= bounds.inputs[input.partition].known_from) continue;
     Known& known = known_[input.partition];
     known.is_cut = true;
     known.since_ms = std::max(known.since_ms, input.time_ms);
+    known.read_since_ms = std::max(known.read_since_ms, input.time_ms);
   }
   // Of a partition without records nothing is said.
   for (const Known& known : known_) {
@@ -272,6 +284,7 @@ VerifyReport Verifier::Judge(const VerifyBounds& bounds) {
   for (size_t partition = 0; partition < outputs_.size(); ++partition) Match(static_cast<int32_t>(partition));
   MarkDiverted();
   GuessCommitted();
+  FindEarlier();
   for (size_t begin = 0; begin < inputs_.size();) {
     size_t end = begin + 1;
     while (end < inputs_.size() && inputs_[end].id == inputs_[begin].id) ++end;
@@ -327,6 +340,8 @@ void Verifier::Match(int32_t partition) {
   for (const int32_t number : same_partition_[static_cast<size_t>(partition)]) {
     Known& known = known_[static_cast<size_t>(number)];
     const bool is_found = first != kNone;
+    known.may_have_earlier = bounds.read_from > 0 && bounds_.inputs[static_cast<size_t>(number)].committed !=
+                                                         VerifiedInput::kNotKnown;
     if (bounds.is_cut && is_found) known.seen_since_ms = inputs_[first].time_ms;
     known.unseen_before = is_found ? static_cast<int64_t>(inputs_[first].offset) : INT64_MAX;
     if (!bounds.is_cut) {
@@ -353,8 +368,8 @@ size_t Verifier::MatchOne(const Output& output, int32_t partition, int64_t next,
   // Its input may have been deleted, or not been read: then another record of its id is not it.
   const bool is_edge = std::any_of(numbers.begin(), numbers.end(), [&](int32_t number) {
     const Known& known = known_[static_cast<size_t>(number)];
-    return known.since_ms != INT64_MIN &&
-           ((known.is_cut && is_first) || output.time_ms - edge_ms_ <= known.since_ms);
+    return known.read_since_ms != INT64_MIN &&
+           ((known.is_cut && is_first) || output.time_ms - edge_ms_ <= known.read_since_ms);
   });
   const auto found = [&](size_t input) {
     inputs_[input].Set(output.is_tagged() ? kMarked : kWritten);
@@ -486,12 +501,57 @@ VerifyExample Verifier::PlaceOf(const Input& input) {
           input.time_ms};
 }
 
-// Whether it is known what became of a record that is neither in the output nor diverted. Counts it if not.
+void Verifier::FindEarlier() {
+  // But for the time, which the output may not have.
+  const auto is_later = [](const Input& x, const Input& y) {
+    return x.id == y.id && x.partition == y.partition && ((x.content ^ y.content) & ~kTimeBits) == 0 &&
+           x.offset < y.offset;
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Input& input = inputs_[i];
+    if (!input.is_used() || !IsBeforeBegin(input)) continue;
+    // The output's record may be an equal one that came later.
+    const bool has_later = (i + 1 < inputs_.size() && is_later(input, inputs_[i + 1])) ||
+                           (i > 0 && is_later(input, inputs_[i - 1]));
+    if (has_later) continue;
+    Known& known = known_[input.partition];
+    const auto offset = static_cast<int64_t>(input.offset);
+    known.earlier_to = known.earlier_from == INT64_MAX ? offset : std::max(known.earlier_to, offset);
+    known.earlier_from = std::min(known.earlier_from, offset);
+  }
+}
+
+bool Verifier::IsBeforeBegin(const Input& input) const {
+  return static_cast<int64_t>(input.offset) < bounds_.inputs[input.partition].origin;
+}
+
+void Verifier::JudgeBeforeBegin(const Input& input, bool is_judged) {
+  if (!is_judged) return;
+  const Known& known = known_[input.partition];
+  const bool is_skipped =
+      known.earlier_to != INT64_MAX && static_cast<int64_t>(input.offset) > known.earlier_to;
+  if (!is_skipped && !known.may_have_earlier) {
+    ++report_.before_begin;
+    return;
+  }
+  ++report_.input_records;
+  if (is_skipped && !IsOutOfSight(input)) {
+    ++report_.lost_skipped;
+    report_.Add(VerifyKind::kLost, PlaceOf(input));
+  } else {
+    report_.Add(VerifyKind::kUndecided, PlaceOf(input));
+  }
+}
+
+// Whether the group has judged a record that is neither in the output nor diverted. Counts it if not.
 bool Verifier::IsKnown(const Input& input, bool is_judged) {
   const VerifiedInput& bounds = bounds_.inputs[input.partition];
+  const Known& known = known_[input.partition];
   const auto offset = static_cast<int64_t>(input.offset);
-  if (offset < bounds.origin) {
-    report_.before_begin += is_judged ? 1 : 0;
+  if (IsBeforeBegin(input)) {
+    // An earlier life has.
+    if (known.earlier_from <= offset && offset < known.earlier_to) return true;
+    JudgeBeforeBegin(input, is_judged);
     return false;
   }
   if (offset >= bounds.committed || input.time_ms >= bounds_.judged_until_ms) {
@@ -514,12 +574,13 @@ bool Verifier::IsUndeliverable(const Input& input) const {
 
 void Verifier::JudgeWithoutId(const Input& input) {
   const bool is_judged = IsJudged(input);
-  if (!input.is_used() && !IsKnown(input, is_judged)) return;
+  const bool is_malformed = (input.state & kMalformed) != 0;
+  const Fate fate = is_malformed ? rules_.malformed : rules_.without_id;
+  const bool is_dropped = fate == Fate::kDropped && IsBeforeBegin(input);
+  if (!input.is_used() && !is_dropped && !IsKnown(input, is_judged)) return;
   if (!is_judged) return;
   ++report_.input_records;
-  const bool is_malformed = (input.state & kMalformed) != 0;
   ++(is_malformed ? report_.malformed : report_.without_id);
-  const Fate fate = is_malformed ? rules_.malformed : rules_.without_id;
   if (input.is_used() || fate == Fate::kDropped) return;
   if (IsUndeliverable(input)) return report_.Add(VerifyKind::kUndeliverable, PlaceOf(input));
   if (IsOutOfSight(input)) return report_.Add(VerifyKind::kUndecided, PlaceOf(input));
@@ -528,18 +589,74 @@ void Verifier::JudgeWithoutId(const Input& input) {
 }
 
 void Verifier::JudgeById(const Run& group) {
+  // Merged inputs share the partitions of the output.
+  const auto scope = [&](const Input* input) {
+    return rules_.topic_scope ? 0 : bounds_.inputs[input->partition].partition;
+  };
   order_.clear();
   for (size_t i = group.begin; i < group.end; ++i) order_.push_back(&inputs_[i]);
+  std::sort(order_.begin(), order_.end(), [&](const Input* x, const Input* y) {
+    return std::tuple(scope(x), x->time_ms, x->partition, x->offset) <
+           std::tuple(scope(y), y->time_ms, y->partition, y->offset);
+  });
+  dropped_ = differing_ = 0;
+  for (size_t begin = 0; begin < order_.size();) {
+    size_t end = begin + 1;
+    while (end < order_.size() && scope(order_[end]) == scope(order_[begin])) ++end;
+    JudgeInOrder(absl::MakeConstSpan(order_).subspan(begin, end - begin));
+    begin = end;
+  }
+  if (differing_ >= VerifyReport::kManyDiffering && 2 * differing_ >= dropped_) {
+    report_.with_shared_id += differing_;
+  }
+  if (scope(order_.front()) != scope(order_.back())) CountInSeveralPartitions();
+}
+
+// Of an id that came in several partitions. Each judges it for itself, so it may pass in all of them.
+void Verifier::CountInSeveralPartitions() {
+  std::erase_if(order_, [](const Input* input) { return (input->state & kWritten) == 0; });
   std::sort(order_.begin(), order_.end(), [](const Input* x, const Input* y) {
     return std::tuple(x->time_ms, x->partition, x->offset) < std::tuple(y->time_ms, y->partition, y->offset);
   });
-  passes_ms_.clear();
+  const int64_t horizon_ms = absl::ToInt64Milliseconds(rules_.horizon);
+  const auto partition = [&](const Input* input) { return bounds_.inputs[input->partition].partition; };
+  const Input* last = nullptr;
+  const Input* elsewhere = nullptr;  // the last one in another partition than `last`
+  const Input* found = nullptr;
+  bool is_equal = false;
   for (const Input* input : order_) {
+    if (last != nullptr && partition(last) != partition(input)) elsewhere = last;
+    last = input;
+    if (elsewhere == nullptr || !IsJudged(*input) || input->time_ms - elsewhere->time_ms > horizon_ms)
+      continue;
+    if (found == nullptr) found = input;
+    is_equal = is_equal || HasEqualPayload(*input, *elsewhere);
+  }
+  if (found == nullptr) return;
+  report_.Add(VerifyKind::kInSeveralPartitions, PlaceOf(*found));
+  report_.equal_in_several_partitions += is_equal ? 1 : 0;
+}
+
+// Whether a record of the id passed so near to the time that one of it is a copy.
+bool Verifier::PassedWithinWindow(int64_t time_ms) const {
+  const auto from = std::lower_bound(passes_ms_.begin(), passes_ms_.end(), time_ms - window_ms_);
+  return from != passes_ms_.end() && *from - time_ms <= window_ms_;
+}
+
+// The records of an id in its scope, by their time.
+void Verifier::JudgeInOrder(absl::Span<Input* const> order) {
+  passes_ms_.clear();
+  for (const Input* input : order) {
     if ((input->state & kWritten) != 0) passes_ms_.push_back(input->time_ms);
   }
   History history;
-  for (Input* input : order_) {
+  for (Input* input : order) {
     const bool is_judged = IsJudged(*input);
+    if (!input->is_used() && IsBeforeBegin(*input) && PassedWithinWindow(input->time_ms)) {
+      report_.input_records += is_judged ? 1 : 0;
+      if (is_judged) CountCopy(*input, history.passed, /*is_late=*/false);
+      continue;
+    }
     if (!input->is_used() && !IsKnown(*input, is_judged)) continue;
     report_.input_records += is_judged ? 1 : 0;
     const int64_t time_ms = input->time_ms;
@@ -556,11 +673,13 @@ void Verifier::JudgeById(const Run& group) {
             (known.seen_since_ms == INT64_MIN || basis->time_ms > known.seen_since_ms + window_ms_);
         if (is_dated) input->Set(kRepeated);
         if (!is_dated && is_judged) report_.Add(VerifyKind::kUndecided, PlaceOf(*input));
+      } else if (basis != nullptr) {
+        report_.passed_after_horizon += is_judged ? 1 : 0;
       }
     } else if ((input->state & kMarked) == 0 && IsOutOfSight(*input)) {
       if (is_judged) report_.Add(VerifyKind::kUndecided, PlaceOf(*input));
       passed = true;
-    } else if (!JudgeCopy(*input, history, is_judged)) {
+    } else if (!JudgeCopy(*input, history, order, is_judged)) {
       continue;
     }
     if (!MayBeKept(history.seen, *input)) history.begun_ms = time_ms;
@@ -570,7 +689,8 @@ void Verifier::JudgeById(const Run& group) {
 }
 
 // A record that has not passed. False: nor is it remembered.
-bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_judged) {
+bool Verifier::JudgeCopy(const Input& input, const History& history, absl::Span<Input* const> order,
+                         bool is_judged) {
   const Known& known = known_[input.partition];
   const int64_t since_ms = rules_.topic_scope ? since_ms_ : known.since_ms;
   bool is_copy = history.passed != nullptr && input.time_ms - PassedAt(*history.passed) <= window_ms_;
@@ -578,7 +698,7 @@ bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_jud
   bool is_decided = true;
   if (rules_.topic_scope && IsUndeliverable(input)) {
     // Which of two partitions comes first nobody knows. In its own it was rejected if none passed before it.
-    is_copy = absl::c_any_of(order_, [&](const Input* each) {
+    is_copy = absl::c_any_of(order, [&](const Input* each) {
       return (each->state & kWritten) != 0 &&
              (each->partition != input.partition || each->offset < input.offset);
     });
@@ -599,8 +719,7 @@ bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_jud
   }
   const bool is_missing = rules_.copies != Fate::kDropped && (input.state & kMarked) == 0;
   if ((is_copy || is_late) && !is_missing) {
-    report_.copies += is_judged ? 1 : 0;
-    report_.late += is_judged && is_late ? 1 : 0;
+    if (is_judged) CountCopy(input, history.passed, is_late);
     return true;
   }
   if (IsUndeliverable(input)) {
@@ -609,6 +728,17 @@ bool Verifier::JudgeCopy(const Input& input, const History& history, bool is_jud
   }
   if (is_judged) report_.Add(is_decided ? VerifyKind::kLost : VerifyKind::kUndecided, PlaceOf(input));
   return true;
+}
+
+// `passed`: the record before it that passed, or null.
+void Verifier::CountCopy(const Input& input, const Input* passed, bool is_late) {
+  ++report_.copies;
+  report_.late += is_late ? 1 : 0;
+  if ((input.state & kMarked) != 0) return;
+  ++dropped_;
+  if (passed == nullptr || HasEqualPayload(*passed, input)) return;
+  ++differing_;
+  ++report_.differing;
 }
 
 // By stream time, and by their own times where it stands.

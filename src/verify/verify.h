@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "src/record/record_reader.h"
 #include "src/record/schema_source.h"
 #include "src/stage/stream_time.h"
@@ -59,7 +60,7 @@ struct VerifiedInput {
   int64_t known_from = 0;         // retention may have deleted records before it while they were read
   int64_t judged_from = 0;        // records before it serve as history alone
   int64_t committed = INT64_MAX;  // what comes from here on is not judged yet; kNotKnown: the output tells
-  int64_t origin = 0;             // what came before it never was
+  int64_t origin = 0;             // the group began there, or was reset to it
   std::vector<int64_t> undeliverable = {};  // ascending offsets that the group has noted
 };
 
@@ -78,16 +79,18 @@ struct VerifyBounds {
 };
 
 enum class VerifyKind {
-  kLost,           // in the input, and neither it nor a copy is in the output
-  kRepeated,       // in the output again, within the horizon
-  kForeign,        // in the output, and not in the input
-  kChanged,        // key, value, headers or time differ
-  kOutOfOrder,     // in the output after a record that follows it in the input
-  kUndeliverable,  // the output rejects it: on_undeliverable
-  kUndecided,      // the logs lack what tells
+  kLost,                 // in the input, and neither it nor a copy is in the output
+  kRepeated,             // in the output again, within the horizon
+  kForeign,              // in the output, and not in the input
+  kChanged,              // key, value, headers or time differ
+  kOutOfOrder,           // in the output after a record that follows it in the input
+  kInSeveralPartitions,  // ids that passed in another partition, too, within the horizon
+  kUndeliverable,        // the output rejects it: on_undeliverable
+  kUndecided,            // the logs lack what tells
 };
-inline constexpr std::array<absl::string_view, 7> kVerifyKinds = {
-    "lost", "repeated", "foreign", "changed", "out_of_order", "undeliverable", "undecided"};
+inline constexpr std::array<absl::string_view, 8> kVerifyKinds = {
+    "lost",          "repeated", "foreign", "changed", "out_of_order", "in_several_partitions",
+    "undeliverable", "undecided"};
 
 struct VerifyExample {
   bool is_input = false;  // the place is of the input, else of the output
@@ -100,6 +103,9 @@ struct VerifyExample {
 // Of the judged share, and of the records from `judged_from` on.
 struct VerifyReport {
   static constexpr size_t kExamples = 100;  // of each kind, the earliest
+  // So many dropped records of one id that differ make it one that different events share, as of
+  // SharedIdWatch: retries, whose sending times differ, are fewer.
+  static constexpr int64_t kManyDiffering = 100;
 
   int64_t input_records = 0;
   int64_t output_records = 0;
@@ -109,9 +115,14 @@ struct VerifyReport {
   int64_t without_id = 0;
   int64_t malformed = 0;
   int64_t not_yet = 0;          // neither judged by the group nor in the output
-  int64_t before_begin = 0;     // from before the group's beginning, and not in the output
+  int64_t before_begin = 0;     // from before the group's beginning, and no copy of them is in the output
   int64_t written_twice = 0;    // of the repeated: in the output more often than in the input
   int64_t lost_without_id = 0;  // of the lost: no false positive explains them
+  int64_t lost_skipped = 0;     // the same: the group's offset was set to behind them
+  int64_t equal_in_several_partitions = 0;  // of the ids in several partitions: key and value are equal, too
+  int64_t passed_after_horizon = 0;         // of the passed: their id passed longer ago than the horizon
+  int64_t differing = 0;       // of the copies that were dropped: key or value differ from what passed
+  int64_t with_shared_id = 0;  // of these: of an id that has kManyDiffering, and no more others
   std::array<int64_t, kVerifyKinds.size()> counts = {};
   std::array<std::vector<VerifyExample>, kVerifyKinds.size()> examples = {};
 
@@ -119,8 +130,16 @@ struct VerifyReport {
   void Add(VerifyKind kind, const VerifyExample& example);
   VerifyReport& operator+=(const VerifyReport& more);
 
+  // Of the lost, those that may be false positives.
+  int64_t lost_by_id() const { return count(VerifyKind::kLost) - lost_without_id - lost_skipped; }
   // How many lost records the target explains, at most, but for one run in a hundred.
   int64_t AllowedLosses(double fpp) const;
+  // More than a tenth of the records has no id, and was not deduplicated.
+  bool lacks_ids() const { return 10 * (without_id + malformed) > input_records; }
+  // The id is probably one that different events share.
+  bool has_doubtful_ids() const {
+    return with_shared_id > 0 || (differing >= kManyDiffering && 2 * differing > passed + copies);
+  }
   enum class Outcome { kHolds, kBroken, kUndecided };
   Outcome OutcomeFor(double fpp) const;
 };
@@ -144,6 +163,8 @@ class Verifier {
   VerifyReport Judge(const VerifyBounds& bounds);
 
  private:
+  static constexpr int kPayloadShift = 44;  // the bits of a content from there on are of key and value alone
+
   enum State : uint64_t {
     kWritten = 1,         // in the output
     kMarked = 2,          // tagged or diverted as a copy, or diverted by its policy
@@ -203,12 +224,18 @@ class Verifier {
   };
   // What is known of an input partition.
   struct Known {
-    int64_t since_ms = INT64_MIN;  // all records are
-    bool is_cut = false;           // there were others before
+    int64_t since_ms = INT64_MIN;       // all records that the group has judged are
+    int64_t read_since_ms = INT64_MIN;  // all records are; the output may have some of before
+    bool is_cut = false;                // there were others before
     // Whether these were written is out of sight.
     int64_t unseen_before = 0;  // an offset
     int64_t unseen_until_ms = INT64_MIN;
     int64_t seen_since_ms = INT64_MIN;  // of the first one that was, if the output is cut
+    // Records before the group's beginning, or reset, that are in the output for certain: the first and the
+    // last. An earlier life of the group has written them.
+    int64_t earlier_from = INT64_MAX;
+    int64_t earlier_to = INT64_MAX;
+    bool may_have_earlier = false;  // the output has records that were not read
   };
   // The last timestamps of an input partition, and of its records (places in inputs_) those since then, and
   // those that stream time has not come to: since how many timestamps.
@@ -250,13 +277,24 @@ class Verifier {
   int64_t EarliestOwn(const Input& input) const;
   // Whether a filter may still know the id of `before`.
   bool MayBeKept(const Input* before, const Input& input) const;
+  static bool HasEqualPayload(const Input& x, const Input& y) {
+    return x.content >> kPayloadShift == y.content >> kPayloadShift;
+  }
   bool IsJudged(const Input& input) const;
+  void FindEarlier();
+  bool IsBeforeBegin(const Input& input) const;
+  // A record of before the group's beginning that is not in the output, and no copy of it is.
+  void JudgeBeforeBegin(const Input& input, bool is_judged);
   bool IsKnown(const Input& input, bool is_judged);
   bool IsOutOfSight(const Input& input) const;
   bool IsUndeliverable(const Input& input) const;
   void JudgeWithoutId(const Input& input);
   void JudgeById(const Run& group);
-  bool JudgeCopy(const Input& input, const History& history, bool is_judged);
+  void JudgeInOrder(absl::Span<Input* const> order);
+  void CountInSeveralPartitions();
+  bool JudgeCopy(const Input& input, const History& history, absl::Span<Input* const> order, bool is_judged);
+  void CountCopy(const Input& input, const Input* passed, bool is_late);
+  bool PassedWithinWindow(int64_t time_ms) const;
   static VerifyExample PlaceOf(const Input& input);
   void AddRepeated();
 
@@ -288,8 +326,10 @@ class Verifier {
   int bucket_shift_ = 0;
   int64_t since_ms_ = INT64_MIN;      // since when all inputs are known
   std::map<size_t, size_t> cursors_;  // of long runs: up to where all are used
-  std::vector<Input*> order_;
-  std::vector<int64_t> passes_ms_;
+  std::vector<Input*> order_;         // the records of an id, by the scope and their time
+  std::vector<int64_t> passes_ms_;    // in the scope
+  int64_t dropped_ = 0;               // copies of the id
+  int64_t differing_ = 0;             // of them
   VerifyReport report_;
 };
 

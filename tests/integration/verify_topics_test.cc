@@ -85,7 +85,8 @@ class VerifyTopicsTest : public testing::Test {
   }
   static std::string Counts(const Answer& answer) {
     std::string counts;
-    for (const char* kind : {"lost", "repeated", "foreign", "changed", "out_of_order", "undecided"}) {
+    for (const char* kind :
+         {"lost", "repeated", "foreign", "changed", "out_of_order", "in_several_partitions", "undecided"}) {
       if (const int64_t count = Count(answer, kind); count > 0)
         absl::StrAppend(&counts, kind, " ", count, " ");
     }
@@ -289,6 +290,46 @@ TEST_F(VerifyTopicsTest, TwoGroupsThatWriteToOneOutput) {
   EXPECT_GT(answer.json["written_twice"].get_int64().value(), 2500);
   EXPECT_EQ(answer.json["repeated"]["first"].get_array().size(), 100u);
   EXPECT_TRUE(absl::StrContains(RunVerify().out, "another group")) << RunVerify().out;
+}
+
+TEST_F(VerifyTopicsTest, WhatAResetOfTheOffsetSkipsIsLost) {
+  flow_.SendIds("first-", 1, 1000);
+  Deduplicate();
+  flow_.SendIds("second-", 1, 1000);
+  flow_.ResetGroup({{1800, ""}, {0, ""}, {0, ""}});
+  for (const bool has_run : {false, true}) {
+    SCOPED_TRACE(has_run ? "lethe has run since" : "lethe has not run since");
+    if (has_run) Deduplicate();
+    const Answer answer = Verify();
+    EXPECT_EQ(answer.exit_code, 1) << answer.text;
+    EXPECT_EQ(Counts(answer), "lost 800 ");
+    EXPECT_EQ(answer.json["lost_skipped"].get_int64().value(), 800);
+    EXPECT_EQ(answer.json["before_begin"].get_int64().value(), 0);
+    EXPECT_EQ(answer.json["reasons"].get_array().size(), 1u);
+    EXPECT_EQ(First(answer, "lost"), (std::pair<int64_t, int64_t>(0, 1000)));
+  }
+}
+
+TEST_F(VerifyTopicsTest, CopiesInOtherPartitionsPass) {
+  for (const int partition : {0, 1}) flow_.SendIds("both-", 1, 500, partition);
+  flow_.SendIds("one-", 1, 500, 2);
+  Deduplicate();
+  const Answer answer = Verify();
+  EXPECT_EQ(answer.exit_code, 1) << answer.text;
+  EXPECT_EQ(Counts(answer), "in_several_partitions 500 ");
+  EXPECT_EQ(answer.json["reasons"].get_array().size(), 1u);
+}
+
+TEST_F(VerifyTopicsTest, AWrongPathOfTheIdIsUndecided) {
+  SendStream(1000);
+  Deduplicate({"--id=json:/wrong"});
+  std::ofstream(config_) << "brokers: " << SharedBroker().bootstrap() << "\ninput: " << flow_.input()
+                         << "\noutput: " << flow_.output() << "\ngroup: " << flow_.group()
+                         << "\nid: json:/wrong\nhorizon: 1h\n";
+  const Answer answer = Verify();
+  EXPECT_EQ(answer.exit_code, 3) << answer.text;
+  EXPECT_EQ(answer.json["without_id"].get_int64().value(), 1000);
+  EXPECT_EQ(answer.json["reasons"].get_array().size(), 1u);
 }
 
 TEST_F(VerifyTopicsTest, WhatRetentionHasDeletedIsUndecided) {

@@ -116,7 +116,7 @@ std::string ExitCodes() {
      lethe verify: any error.
 3    lethe filter, lethe survey: no record has a usable id at --id, so nothing
      was deduplicated, or found out. lethe verify: undecided, since the logs
-     do not have all that tells.
+     do not have all that tells, or the id is doubtful.
 130  lethe filter was interrupted (Ctrl-C): what it had read is written, and
      the summary printed.
 128 + N  Signal N killed it, as shells say it.

@@ -11,6 +11,7 @@
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/plain_text.h"
 #include "src/pipeline/options/kafka_commands.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -31,6 +32,8 @@ constexpr KindText kKindTexts[] = {
     {VerifyKind::kForeign, "foreign", "In the output, and not in this partition of the input."},
     {VerifyKind::kChanged, "changed", "Key, value, headers or time are not those of the input."},
     {VerifyKind::kOutOfOrder, "out of order", "In the output behind a record that follows in the input."},
+    {VerifyKind::kInSeveralPartitions, "in several partitions",
+     "Ids that passed in another partition, too, within the horizon."},
     {VerifyKind::kUndeliverable, "undeliverable",
      "Not in the output, which rejects them: on_undeliverable. Raise its max.message.bytes, or divert them."},
     {VerifyKind::kUndecided, "undecided", "The logs do not have all that tells."},
@@ -57,12 +60,77 @@ std::string CommandFor(const VerifiedTopic& topic, const VerifyExample& example)
                       "--property print.headers=true --property print.timestamp=true");
 }
 
+// Why it does not hold, where the table of findings does not say.
+std::vector<std::string> ReasonsOf(const VerifyReport& report) {
+  std::vector<std::string> reasons;
+  if (report.lost_skipped > 0) {
+    reasons.push_back(
+        absl::StrCat("a reset of the group's offset skipped ", Several(report.lost_skipped, "record")));
+  }
+  if (const int64_t ids = report.count(VerifyKind::kInSeveralPartitions); ids > 0) {
+    reasons.push_back(absl::StrCat(Several(ids, "id"), " passed in several partitions"));
+  }
+  if (report.lacks_ids()) {
+    reasons.push_back(absl::StrCat(FormatCount(report.without_id + report.malformed), " of ",
+                                   FormatCount(report.input_records),
+                                   " records have no id, and were not deduplicated"));
+  }
+  if (report.has_doubtful_ids()) {
+    reasons.push_back(absl::StrCat(FormatCount(report.differing),
+                                   " dropped records differ from the record of their id that passed"));
+  }
+  return reasons;
+}
+
+// Ends the headline.
+std::string Headline(absl::string_view verdict, const VerifyReport& report) {
+  const std::vector<std::string> reasons = ReasonsOf(report);
+  return absl::StrCat(verdict, reasons.empty() ? "" : ": ", absl::StrJoin(reasons, "; "), ".");
+}
+
 // What explains the findings, and what to do.
 std::vector<std::string> NotesOf(const VerifiedTopic& topic) {
   std::vector<std::string> notes = topic.notes;
   const VerifyReport& report = topic.report;
   const double fpp = topic.options.stage.target_fpp;
-  if (const int64_t lost = report.count(VerifyKind::kLost) - report.lost_without_id; lost > 0) {
+  if (report.lost_skipped > 0) {
+    const std::string input = LogOf(topic, report.examples[static_cast<size_t>(VerifyKind::kLost)][0]).first;
+    const ProcessOptions& process = topic.options.scope == Scope::kTopic
+                                        ? RoutingOptions(topic.options, input).process
+                                        : topic.options.process;
+    notes.push_back(absl::StrCat(
+        FormatCount(report.lost_skipped),
+        " lost records lie between the last one that the group judged and the offset that it was set to. "
+        "Setting it back deduplicates them, and writes again what came to the output since the reset: ",
+        ResetOffsets(process, process.group, {absl::StrCat(input, ":PARTITION")}, "--to-offset OFFSET")));
+  }
+  if (report.count(VerifyKind::kInSeveralPartitions) > 0) {
+    notes.push_back(absl::StrCat(
+        FormatCount(report.count(VerifyKind::kInSeveralPartitions)), " ids passed in several partitions, ",
+        FormatCount(report.equal_in_several_partitions),
+        " of them with equal key and value. scope: partition finds copies in their own partition only. Let "
+        "the producers use the id as key, or set scope: topic."));
+  }
+  if (report.lacks_ids()) {
+    notes.push_back(absl::StrCat("More than a tenth of the records has no id at ",
+                                 topic.options.record.id.ToString(),
+                                 ". If they should have one, correct id: lethe survey proposes one."));
+  }
+  if (report.has_doubtful_ids()) {
+    notes.push_back(absl::StrCat(
+        FormatCount(report.differing),
+        " dropped records differ in key or value from the one of their id that passed, ",
+        FormatCount(report.with_shared_id), " of them have an id that ",
+        FormatCount(VerifyReport::kManyDiffering),
+        " or more share. If they are different events, they are lost: correct id, or its producer "
+        "(on_suspicious_id). Retries may differ in their sending time."));
+  }
+  if (report.passed_after_horizon > 0) {
+    notes.push_back(absl::StrCat(FormatCount(report.passed_after_horizon),
+                                 " copies passed, since they came more than the horizon after the record of "
+                                 "their id that passed before. A longer horizon drops them."));
+  }
+  if (const int64_t lost = report.lost_by_id(); lost > 0) {
     const int64_t allowed = report.AllowedLosses(fpp);
     notes.push_back(absl::StrFormat(
         "Of the events with an id %s lost. "
@@ -96,8 +164,10 @@ std::vector<std::string> NotesOf(const VerifiedTopic& topic) {
     notes.push_back(absl::StrCat(FormatCount(report.not_yet), " records wait for lethe: they are no loss."));
   }
   if (report.before_begin > 0) {
-    notes.push_back(absl::StrCat(FormatCount(report.before_begin),
-                                 " records are from before the group's beginning, and not in the output."));
+    notes.push_back(
+        absl::StrCat(FormatCount(report.before_begin),
+                     " records are from before the group's beginning, and neither they nor copies of them "
+                     "are in the output."));
   }
   if (topic.aborted > 0) {
     notes.push_back(absl::StrCat("A reader without isolation.level=read_committed sees ",
@@ -126,6 +196,12 @@ std::string PlacesJson(const VerifiedTopic& topic, const std::vector<VerifyExamp
   });
 }
 
+std::string TextsJson(const std::vector<std::string>& texts) {
+  return absl::StrJoin(texts, ",", [](std::string* json, const std::string& text) {
+    absl::StrAppend(json, JsonString(text));
+  });
+}
+
 const char* OutcomeName(Outcome outcome) {
   return outcome == Outcome::kHolds ? "holds" : outcome == Outcome::kBroken ? "broken" : "undecided";
 }
@@ -146,10 +222,10 @@ void WriteVerified(const VerifiedTopic& topic, const TextStyle& style, std::ostr
                              : "as promised: each event came through once, but for false positives.");
       break;
     case Outcome::kBroken:
-      out << style.Red("the output is not as promised.");
+      out << style.Red(Headline("the output is not as promised", report));
       break;
     case Outcome::kUndecided:
-      out << style.Yellow("undecided.");
+      out << style.Yellow(Headline("undecided", report));
       break;
   }
   out << "\n";
@@ -212,7 +288,10 @@ void WriteVerifiedJson(const std::vector<VerifiedTopic>& topics, std::ostream& o
         ",\"without_id\":", report.without_id, ",\"malformed\":", report.malformed,
         ",\"not_yet\":", report.not_yet, ",\"before_begin\":", report.before_begin,
         ",\"written_twice\":", report.written_twice, ",\"lost_without_id\":", report.lost_without_id,
-        ",\"fpp\":", topic.options.stage.target_fpp,
+        ",\"lost_skipped\":", report.lost_skipped,
+        ",\"equal_in_several_partitions\":", report.equal_in_several_partitions,
+        ",\"passed_after_horizon\":", report.passed_after_horizon, ",\"differing\":", report.differing,
+        ",\"with_shared_id\":", report.with_shared_id, ",\"fpp\":", topic.options.stage.target_fpp,
         ",\"allowed_losses\":", report.AllowedLosses(topic.options.stage.target_fpp),
         ",\"aborted\":", topic.aborted, ",\"input_is_cut\":", topic.is_input_cut ? "true" : "false",
         ",\"output_is_cut\":", topic.is_output_cut ? "true" : "false");
@@ -220,12 +299,8 @@ void WriteVerifiedJson(const std::vector<VerifiedTopic>& topics, std::ostream& o
       absl::StrAppend(json, ",\"", kVerifyKinds[kind], "\":{\"count\":", report.counts[kind], ",\"first\":[",
                       PlacesJson(topic, report.examples[kind]), "]}");
     }
-    absl::StrAppend(json, ",\"notes\":[",
-                    absl::StrJoin(NotesOf(topic), ",",
-                                  [](std::string* text, const std::string& note) {
-                                    absl::StrAppend(text, JsonString(note));
-                                  }),
-                    "]}");
+    absl::StrAppend(json, ",\"reasons\":[", TextsJson(ReasonsOf(report)), "],\"notes\":[",
+                    TextsJson(NotesOf(topic)), "]}");
   }) << "]}\n";
 }
 
