@@ -187,6 +187,7 @@ TEST_F(CommandsTest, TheRemarksOfThePageAreFollowed) {
   ASSERT_TRUE((*hanging)->Begin().ok());
   Record record;
   record.value = "{}";
+  record.partition = 0;
   ASSERT_TRUE((*hanging)->Produce(options_.input, {record}).ok());
   PartitionReport report;
   report.topic = options_.input;

@@ -92,7 +92,7 @@ DaemonReport TwoPartitions() {
   partition.unread_deleted = 12;
   partition.short_history = true;
   partition.keys_moved = true;
-  partition.duplicates_jumped.emplace();
+  partition.duplicates_jumped = DuplicateWatch::Jump();
   partition.log.high_watermark = 100;
   partition.filter.filter = {.shape = {.past_generations = 6, .lines = 512},
                              .fpp = {.modelled = 2e-7, .estimated = 1e-7, .deviation = 3e-9},

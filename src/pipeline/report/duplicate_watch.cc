@@ -70,7 +70,7 @@ void DuplicateWatch::EndStretch(const Stretch& stretch, const AuditStatus& audit
       usually_compared_ = compared;
       return;
     }
-    rise_.emplace();
+    rise_ = Rise();
     rise_->all = stretch;
     rise_->before = usually_compared_;
   } else {
