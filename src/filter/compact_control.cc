@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "src/adapt/step_reasons.h"
+#include "src/assert.h"
 #include "src/filter/compact_estimate.h"
 #include "src/filter/compact_formats.h"
 #include "src/filter/stream_clock.h"
@@ -152,6 +153,7 @@ void CompactControl::NoteEpoch() {
     const bool is_full = ended.ids >= most_ids_in_epoch_;
     Record(AdaptationStep::Kind::kRefresh, is_long ? kLongest : is_full ? kFull : kShareReached);
   }
+  LETHE_ASSERT(epochs_.ids() <= table_->slots() + CompactLines::kMostStashed);
   peak_ids_ = std::max(epochs_.ids(), peak_ids_ - peak_ids_ / 64);
   merge_failed_at_ = INT64_MAX;
   table_->SweepStamps(epochs_.span());

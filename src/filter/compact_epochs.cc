@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "src/assert.h"
+
 namespace lethe {
 namespace {
 
@@ -96,12 +98,14 @@ bool CompactEpochs::Begin(int64_t most_ids) {
   if (live() > 0) Weigh();
   ++span_.newest;
   NoteNewest();
+  LETHE_ASSERT(live() <= kMost);
   Newest() = {.first_ms = now_ms_, .last_ms = now_ms_};
   Newest().check_ms = NextCheck();
   return true;
 }
 
 void CompactEpochs::Renew(int64_t number) {
+  LETHE_DEBUG_ASSERT(number >= span_.oldest && number < span_.newest);
   Weigh();
   Epoch& epoch = epochs_[CompactPlaceOf(number)];
   Epoch& newest = Newest();
@@ -158,6 +162,7 @@ void CompactEpochs::SetFpp(int64_t number, double fpp) {
 void CompactEpochs::Touch() { Newest().last_ms = now_ms_; }
 
 void CompactEpochs::ForgetOldest() {
+  LETHE_ASSERT(live() > 0);
   const Epoch& oldest = epochs_[CompactPlaceOf(span_.oldest)];
   if (oldest.last_ms == kNoStreamTime) {
     lost_before_time_ = true;
@@ -165,6 +170,7 @@ void CompactEpochs::ForgetOldest() {
     covered_since_ms_ = std::max(covered_since_ms_, oldest.last_ms + 1);
   }
   ids_ -= oldest.ids;
+  LETHE_ASSERT(ids_ >= 0);
   ++span_.oldest;
   NoteNewest();
 }

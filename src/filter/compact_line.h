@@ -10,6 +10,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "src/assert.h"
+
 namespace lethe {
 
 inline constexpr int64_t kCompactLineBytes = 64;
@@ -105,6 +107,7 @@ struct CompactLine {
   static void SetMeta(uint8_t* line, const CompactMeta& meta) { SetMeta(line, MetaWord(line), meta); }
   // The same if the present entry is known.
   static void SetMeta(uint8_t* line, uint64_t meta_word, const CompactMeta& meta) {
+    LETHE_DEBUG_ASSERT(std::popcount(meta.mask) <= kMostSlots && meta.head < kMostSlots);
     const uint64_t word = meta.mask | static_cast<uint64_t>(meta.head) << kMaskBits |
                           static_cast<uint64_t>(meta.stamp) << (kMaskBits + kHeadBits);
     const uint64_t fields = meta_word & ((uint64_t{1} << kMetaShift) - 1);

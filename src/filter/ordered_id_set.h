@@ -11,6 +11,7 @@
 
 #include "absl/types/span.h"
 #include "lethe/event.h"
+#include "src/assert.h"
 
 namespace lethe {
 
@@ -39,6 +40,7 @@ class OrderedIdSet {
     entries_.push_back(entry);
     // A forgotten id that comes again is a new one, in its new place in the order.
     slot = SlotFor(entry.id, entries_.size() - 1);
+    LETHE_DEBUG_ASSERT(2 * entries_.size() <= slots_.size());
     return true;
   }
 
@@ -71,7 +73,9 @@ class OrderedIdSet {
     forgotten_ = 0;
     EmptyTable();
     for (size_t i = 0; i < entries_.size(); ++i) {
-      slots_[SlotOf(entries_[i].id)] = SlotFor(entries_[i].id, i);
+      Slot& slot = slots_[SlotOf(entries_[i].id)];
+      LETHE_ASSERT(!InUse(slot));
+      slot = SlotFor(entries_[i].id, i);
     }
   }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "src/assert.h"
 
 namespace lethe {
 namespace {
@@ -128,6 +129,7 @@ bool LineMemory::Grow(int64_t bytes) {
     madvise(data_ + huge_from_, static_cast<size_t>(wanted - huge_from_), MADV_HUGEPAGE);
   }
   bytes_ = wanted;
+  LETHE_ASSERT(bytes_ == WholePagesFor(bytes_) && bytes_ <= most_bytes_);
   return true;
 }
 

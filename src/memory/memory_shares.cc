@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/assert.h"
+
 namespace lethe {
 
 MemoryBudget::MemoryBudget(MemoryShares& shares)
@@ -13,6 +15,7 @@ MemoryBudget::MemoryBudget(MemoryShares& shares)
 }
 
 MemoryBudget::~MemoryBudget() {
+  LETHE_DEBUG_ASSERT(used_bytes() == 0);
   if (shares_ != nullptr) shares_->Remove(this);
 }
 
@@ -29,6 +32,7 @@ bool MemoryBudget::DivideFor(int64_t bytes) {
 void MemoryShares::Add(MemoryBudget* share) {
   const MutexLock lock(mutex_);
   used_.reserve(shares_.size() + 1);
+  if (!shares_.empty()) share->SetLimitOfShare(shares_.front()->limit_bytes());
   shares_.push_back(share);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "src/assert.h"
 #include "src/memory/background_task.h"
 
 #ifndef MADV_COLLAPSE
@@ -29,6 +30,7 @@ Prefault::~Prefault() {
 bool Prefault::IsForked() const { return getpid() != process_; }
 
 void Prefault::Fill(char* begin, char* end) {
+  LETHE_ASSERT(begin <= end);
   // Without a thread the first touch of a page waits, as usual.
   if (!thread_.joinable()) {
     present_from_ = begin;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lethe/memory_budget.h"
+#include "src/assert.h"
 
 namespace lethe {
 
@@ -34,6 +35,7 @@ class Reservation {
 
   // Gives back `bytes` of those taken.
   void Shrink(int64_t bytes) {
+    LETHE_ASSERT(bytes <= bytes_);
     budget_->Release(bytes);
     bytes_ -= bytes;
   }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "src/assert.h"
 #include "src/pipeline/output/disposition.h"
 
 namespace lethe {
@@ -63,6 +64,7 @@ JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
     task.Foresee(input.offset, std::move(refused));
   }
   JudgeEvents(task, flow);
+  LETHE_ASSERT(events_.empty() && records_.size() <= run.size());
   task.duplicates().Update(task.status().audit, clock_.Steady());
   return {records_, oldest_ms, waits_for};
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/assert.h"
 #include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/router.h"
@@ -39,6 +40,7 @@ Phases::Phases(const Workplace& place, LaneFlows& flows, HeldPartitions& held, T
       judge_(MakeJudge(place)) {}
 
 absl::Status Phases::Advance(Task& task, RecordRun run) {
+  LETHE_ASSERT(!source_.IsStale(task));
   if (task.schema_wait().is_on()) {
     held_.Keep(task, run);
     return absl::OkStatus();

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "src/assert.h"
 #include "src/filter/stream_clock.h"
 #include "src/published/published_check.h"
 #include "src/published/published_fbf.h"
@@ -183,6 +184,7 @@ void AdaptiveFbf::EndInterval() {
   generations_[0].is_full = IsFull();
   begin_ms_ = now_ms_;
   MakeRoom();
+  LETHE_ASSERT(generations_.size() >= 2);
   fpp_at_interval_end_ = fpp;
   refused_in_interval_ = false;
   ++refreshes_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/assert.h"
 #include "src/published/published_model.h"
 
 namespace lethe {
@@ -66,6 +67,7 @@ void PaperPolicy::StepDown() { SetPast(past_ - 1); }
 
 void PaperPolicy::SetPast(int past) {
   past_ = past;
+  LETHE_ASSERT(past_ >= 1 && past_ <= kMostPast && (past_ + 1) * refresh_period_ms() >= horizon_ms_);
   shown_ = false;
   int64_t few = 1;
   int64_t many = bits_ + 1;  // that many set nearly all

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
+#include "src/assert.h"
 #include "src/engines/new_filter.h"
 #include "src/filter/stream_clock.h"
 #include "src/stage/batch.h"
@@ -336,6 +337,7 @@ absl::Status Partition::Impl::Begin() {
   }
   for (int calls = outside; calls != 0; calls = outside) outside.wait(calls);
   lacks_pending = false;
+  for (const auto& shard : shards) LETHE_DEBUG_ASSERT(shard->pending_bytes() == 0);
   const MutexLock lock(clock_mutex);
   clock_at_begin = clock;
   ahead_at_begin = ahead;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "src/assert.h"
+
 namespace lethe {
 namespace {
 
@@ -54,6 +56,7 @@ int64_t StreamTime::Observe(int64_t timestamp_ms) {
     windows_ = 1;
     SortRing();
   }
+  LETHE_DEBUG_ASSERT(windows_ == 0 || std::is_sorted(&sorted_[lowest_], &sorted_[lowest_] + kWindow));
   if (MayMove()) now_ms_ = std::max(now_ms_, std::min(sorted_[lowest_ + kWindow / 2], latest_ms_));
   return now_ms_;
 }

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "src/assert.h"
 #include "src/pipeline/assign/totals.h"
 #include "src/text/format.h"
 
@@ -83,6 +84,7 @@ void Ownership::ReleaseAll() {
 }
 
 void Ownership::Release(const std::vector<TopicPartition>& partitions) {
+  LETHE_ASSERT(!transactions_.is_open());
   for (const TopicPartition& partition : partitions) {
     const auto found = tasks_.find(partition);
     if (found == tasks_.end()) continue;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/assert.h"
 
 namespace lethe {
 namespace {
@@ -124,6 +125,7 @@ bool Transactions::IsBehind() const {
 
 absl::Status Transactions::Begin(Task& task) {
   if (!open_) {
+    LETHE_ASSERT(InTransaction(tasks_).empty());
     // The worker reopens the source after this step.
     if (sink_.NeedsNewMember()) return absl::AbortedError("this member of the group may not commit again");
     // A flow that was added may write to a topic that takes less, or reads larger records.
@@ -175,6 +177,7 @@ void Transactions::AwaitRoom(Task& task, RecordRun rest) {
 }
 
 absl::Status Transactions::Write(Task& task, const JudgedRun& run) {
+  LETHE_ASSERT(open_ && task.in_transaction());
   // Before the records are carried out: if one fails, the transaction has tried all of them.
   const InputRecord& last = *run.records.back().input;
   task.Judged(last);
@@ -195,6 +198,7 @@ void Transactions::PassOver(Task& task, int64_t end) {
 }
 
 void Transactions::Commit() {
+  LETHE_ASSERT(open_);
   figures_.CommitBegins(state_.clock.Wall());
   const absl::Time begin = state_.clock.Steady();
   const std::vector<Task*> partitions = InTransaction(tasks_);
@@ -222,6 +226,7 @@ bool Transactions::AbortForReopening() {
 }
 
 absl::Status Transactions::CommitStart(std::vector<Task*> fresh) {
+  LETHE_ASSERT(!open_);
   while (!state_.stop.requested() && !sink_.NeedsNewMember()) {
     if (fresh.empty()) return absl::OkStatus();
     if (absl::Status begun = sink_.Begin(); !begun.ok()) return begun;

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/status.h"
+#include "src/assert.h"
 #include "src/pipeline/report/duplicate_watch.h"
 #include "src/pipeline/report/shared_id_watch.h"
 #include "src/pipeline/report/watches.h"
@@ -88,7 +89,9 @@ class Histogram {
  public:
   Histogram() = default;  // without bounds: counts only
   // `bounds` ascend, and outlive the histogram.
-  explicit Histogram(absl::Span<const double> bounds) : bounds_(bounds), counts_(bounds.size() + 1) {}
+  explicit Histogram(absl::Span<const double> bounds) : bounds_(bounds), counts_(bounds.size() + 1) {
+    LETHE_ASSERT(std::is_sorted(bounds.begin(), bounds.end()));
+  }
 
   void Add(double value, int64_t times = 1) {
     const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();

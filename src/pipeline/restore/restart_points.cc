@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "src/assert.h"
 #include "src/pipeline/restore/commit_metadata.h"
 
 namespace lethe {
@@ -19,6 +20,7 @@ void RestartPoints::Note(int64_t offset, int64_t records, absl::Time stream_time
   // 32 points to a horizon keep the list short, and cost a rebuild 3 % more than it needs to read.
   if (offset <= last.at.offset || stream_time == last.at.stream_time) return;
   if (stream_time - last.at.stream_time < horizon_ / 32) return;
+  LETHE_ASSERT(stream_time > last.at.stream_time);
   points_.push_back({{offset, stream_time}, records});
 }
 
@@ -38,6 +40,7 @@ RestartPoint RestartPoints::For(absl::Time stream_time) const {
 
 void RestartPoints::Drop(const RestartPoint& before) {
   while (points_.size() > 1 && points_[1].at.offset <= before.offset) points_.pop_front();
+  LETHE_ASSERT(!points_.empty());
 }
 
 std::string RestartPoints::ToString() const {

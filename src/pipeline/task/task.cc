@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/assert.h"
 #include "src/pipeline/options/stage_options.h"
 
 namespace lethe {
@@ -183,6 +184,7 @@ void Task::LeaveNamed() {
 }
 
 void Task::Committed() {
+  LETHE_ASSERT(next_ >= committed_ && filter_end_ <= committed_);
   if (snapshots_.taking != nullptr) snapshots_.taking->image->NoteEnd(next_);
   if (transaction_) transaction_->Commit();
   transaction_.reset();
@@ -213,6 +215,7 @@ void Task::Committed() {
 }
 
 void Task::RolledBack() {
+  LETHE_ASSERT(next_ >= committed_ && filter_end_ <= committed_);
   if (transaction_) transaction_->Abort();
   transaction_.reset();
   was_aborted_ = true;
@@ -254,6 +257,8 @@ bool Task::Recognize(absl::Time time) {
 }
 
 void Task::Replayed(const InputRecord& last, size_t records) {
+  // An id of a record that is not committed would make a copy of it pass for nothing.
+  LETHE_ASSERT(!in_transaction() && last.offset >= filter_end_ && last.offset < committed_);
   next_ = filter_end_ = last.offset + 1;
   mark_ = committed_mark_ = {last.offset, last.Hash(), last.time()};
   committed_timed_records_ = timed_records_;
@@ -273,6 +278,7 @@ void Task::SkipInReplay(int64_t end, absl::Time known_since) {
 }
 
 void Task::Activate() {
+  LETHE_ASSERT(!in_transaction() && filter_end_ <= committed_);
   phase_ = Phase::kActive;
   filter_->LimitStreamTime(absl::InfiniteFuture());
   KnowsSinceStreamTime();
@@ -283,6 +289,7 @@ void Task::Activate() {
 }
 
 void Task::Judged(const InputRecord& last) {
+  LETHE_ASSERT(in_transaction() && last.offset >= next_);
   next_ = last.offset + 1;
   mark_ = {last.offset, last.Hash(), last.time()};
   points_->Note(next_, timed_records_, filter_->stream_time());
@@ -331,6 +338,12 @@ void Task::LeaveLane() {
   pace_ = {};
 }
 
+void Task::Begin(Transaction transaction) {
+  LETHE_ASSERT(phase_ == Phase::kActive && !in_transaction());
+  LETHE_ASSERT(filter_end_ == committed_ && next_ >= committed_);
+  transaction_.emplace(std::move(transaction));
+}
+
 std::vector<Task*> InTransaction(const Tasks& tasks) {
   std::vector<Task*> partitions;
   for (const auto& [id, partition] : tasks) {
@@ -355,6 +368,7 @@ void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, 
 }
 
 void KeptPartitions::Put(std::unique_ptr<Task> partition, absl::Time now) {
+  LETHE_ASSERT(!partition->in_transaction());
   partition->LeaveLane();
   const MutexLock lock(mutex_);
   const TopicPartition id = partition->id();

@@ -193,7 +193,7 @@ class Task {
   int64_t restart() const { return points_ ? std::min(points_->oldest().offset, restart_in_group_) : 0; }
   bool in_transaction() const { return transaction_.has_value(); }
   Transaction& transaction() { return *transaction_; }
-  void Begin(Transaction transaction) { transaction_.emplace(std::move(transaction)); }
+  void Begin(Transaction transaction);
   // Everything up to this record is judged.
   void Judged(const InputRecord& last);
   // Nothing before `end` needs to be judged.
