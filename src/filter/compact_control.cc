@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "src/adapt/step_reasons.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/filter/compact_estimate.h"
 #include "src/filter/compact_formats.h"
 #include "src/filter/stream_clock.h"

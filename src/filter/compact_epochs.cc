@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "src/assert.h"
+#include "src/assertion.h"
 
 namespace lethe {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "src/assert.h"
+#include "src/assertion.h"
 
 namespace lethe {
 

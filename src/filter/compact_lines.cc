@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "src/assert.h"
+#include "src/assertion.h"
 
 namespace lethe {
 namespace {

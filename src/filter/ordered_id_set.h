@@ -11,7 +11,7 @@
 
 #include "absl/types/span.h"
 #include "lethe/event.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 
 namespace lethe {
 

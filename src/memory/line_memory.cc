@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 
 namespace lethe {
 namespace {

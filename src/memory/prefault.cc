@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/memory/background_task.h"
 
 #ifndef MADV_COLLAPSE

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lethe/memory_budget.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 
 namespace lethe {
 

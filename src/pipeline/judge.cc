@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/pipeline/output/disposition.h"
 
 namespace lethe {

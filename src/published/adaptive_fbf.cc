@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/filter/stream_clock.h"
 #include "src/published/published_check.h"
 #include "src/published/published_fbf.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/published/published_model.h"
 
 namespace lethe {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/snapshot/fields.h"
 
 namespace lethe {

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/engines/new_filter.h"
 #include "src/filter/stream_clock.h"
 #include "src/stage/batch.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "src/adapt/step_log.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/filter/stream_clock.h"
 
 namespace lethe {

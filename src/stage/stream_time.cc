@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "src/assert.h"
+#include "src/assertion.h"
 
 namespace lethe {
 namespace {

@@ -1,5 +1,6 @@
 #include "src/survey/id_names.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -37,8 +38,17 @@ bool IsTraceName(const Field& field) {
          absl::EndsWith(name, "spanid") || absl::EndsWith(name, "span_id") || absl::EndsWith(name, "span-id");
 }
 
-int Unlikeliness(const IdSpec& id) {
-  const std::string name = absl::AsciiStrToLower(LastStep(id.fields.back()));
+bool IsNameOfSending(const Field& field) {
+  const std::string name = absl::AsciiStrToLower(LastStep(field));
+  for (const char* part :
+       {"attempt", "retry", "retries", "redeliver", "resend", "resent", "pending", "possdup"}) {
+    if (absl::StrContains(name, part)) return true;
+  }
+  return false;
+}
+
+int Unlikeliness(const Field& field) {
+  const std::string name = absl::AsciiStrToLower(LastStep(field));
   if (name == "id" || name == "uuid" || name == "guid") return 0;
   for (const char* hint : {"event", "message", "idempotency", "request", "msg"}) {
     if (absl::StrContains(name, hint) && absl::EndsWith(name, "id")) return 0;
@@ -49,11 +59,18 @@ int Unlikeliness(const IdSpec& id) {
   return 2;
 }
 
+int Unlikeliness(const IdSpec& id) {
+  int most = 0;
+  for (const Field& field : id.fields) most = std::max(most, Unlikeliness(field));
+  return most;
+}
+
 bool IsHeaderOfSending(absl::string_view name) {
   const std::string lower = absl::AsciiStrToLower(name);
   if (lower == "b3" || lower == "baggage" || lower == "__debezium.context.runid") return true;
   if (absl::StartsWith(lower, "x-b3-") || absl::StartsWith(lower, "x-datadog-")) return true;
-  return IsTraceName({Field::Kind::kHeader, std::string(name)});
+  const Field header = {Field::Kind::kHeader, std::string(name)};
+  return IsTraceName(header) || IsNameOfSending(header);
 }
 
 }  // namespace lethe

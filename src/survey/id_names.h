@@ -13,8 +13,11 @@ bool IsMomentName(const Field& field);
 
 // What ties several events together by its design: a trace, a span.
 bool IsTraceName(const Field& field);
+// Which sending of the record it is: an attempt, say.
+bool IsNameOfSending(const Field& field);
 
-// 0 for a usual name of an id, more for others.
+// 0 for a usual name of an id, more for others; of several fields the most.
+int Unlikeliness(const Field& field);
 int Unlikeliness(const IdSpec& id);
 
 // A header that a client's instrumentation writes at each sending, so that copies differ in it: it is no part

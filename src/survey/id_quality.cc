@@ -70,7 +70,9 @@ IdQuality QualityOf(const IdSpec& id, const IdEvidence& evidence) {
     return IdQuality::kDoubtful;
   }
   if (present < kDoubtfulPresent || changed > kDoubtfulChanged) return IdQuality::kPoor;
-  const bool is_good = present >= kGoodPresent && evidence.changed == 0 && !IsNewAtEachSending(evidence);
+  // Whether a place names a sending is for people to say.
+  const bool is_good = present >= kGoodPresent && evidence.changed == 0 && evidence.of_sending.empty() &&
+                       !IsNewAtEachSending(evidence);
   return is_good ? IdQuality::kGood : IdQuality::kDoubtful;
 }
 
@@ -97,6 +99,10 @@ IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence) {
                                   " of the records are equal to another but for it: new at each sending?")};
   }
   if (evidence.copies == 0) return {quality, absl::StrCat(envelope, presence, ", and never twice the same")};
+  if (!evidence.of_sending.empty()) {
+    return {quality, absl::StrCat(envelope, presence, "; copies differ only in ", evidence.of_sending,
+                                  ": if that is of the sending and not of the event, this is the id")};
+  }
   return {quality, absl::StrCat(envelope, presence, "; copies are equal byte for byte")};
 }
 

@@ -20,6 +20,8 @@ struct IdEvidence {
   double events = 0;               // with an id and without exact copies
   bool is_moment = false;          // a time by its contents
   absl::string_view why_envelope;  // it is the id of the envelope; empty: it is not
+  // What copies of the id may differ in: places that seem to name a sending. Empty: nothing.
+  absl::string_view of_sending;
 
   double present_share() const { return records == 0 ? 0 : present / records; }
   // Share of events that share it with another event.

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "src/record/event_list.h"
 #include "src/record/timestamp.h"
 #include "src/survey/envelopes.h"
@@ -26,6 +27,8 @@ constexpr size_t kMostPlaces = 60;
 constexpr size_t kMostSingles = 4;
 constexpr size_t kMostInPairs = 16;
 constexpr size_t kMostPairs = 2;
+// Where copies are more, a thing is seen at several times rather than sent several times.
+constexpr size_t kLeastPerCopy = 3;
 constexpr size_t kUnusableShown = 3;
 constexpr size_t kTimes = 65536;
 
@@ -36,18 +39,55 @@ void Mix(std::optional<absl::string_view> part, uint64_t& hash) {
   hash ^= hash >> 32;
 }
 
-// Of key, value and headers, but for those that only name a sending.
-uint64_t ContentOf(const SurveyRecord& record) {
-  uint64_t hash = 1;
-  Mix(record.record.key, hash);
-  Mix(record.record.value, hash);
+// But for those that only name a sending.
+void MixHeaders(const SurveyRecord& record, uint64_t& hash) {
   for (const auto& [name, text] : record.headers) {
     if (IsHeaderOfSending(name)) continue;
     Mix(name, hash);
     Mix(text, hash);
   }
+}
+
+uint64_t ContentOf(const SurveyRecord& record) {
+  uint64_t hash = 1;
+  Mix(record.record.key, hash);
+  Mix(record.record.value, hash);
+  MixHeaders(record, hash);
   return hash;
 }
+
+// The contents of records that are sent again with other times, or with the number of the attempt: instead of
+// the value they have all strings and numbers of it but for those.
+class ContentsOfEvents {
+ public:
+  // `places` of the value; the first is in every record that has such a content.
+  ContentsOfEvents(std::vector<Field> places, SchemaSource* schemas)
+      : reader_({.id = SpecOf(std::move(places)), .schemas = schemas}) {}
+
+  uint64_t Of(const SurveyRecord& record) {
+    const RecordFields& fields = reader_.Read(record.record);
+    if (fields.id_state != RecordFields::State::kPresent) return ContentOf(record);
+    uint64_t hash = 2;
+    Mix(record.record.key, hash);
+    Mix(fields.id, hash);
+    MixHeaders(record, hash);
+    return hash;
+  }
+
+ private:
+  static IdSpec SpecOf(std::vector<Field> places) {
+    for (size_t i = 1; i < places.size(); ++i) places[i].is_optional = true;
+    return {std::move(places)};
+  }
+
+  RecordReader reader_;
+};
+
+// What tells an event from its sending, if that is in the value.
+struct Sending {
+  std::unique_ptr<ContentsOfEvents> contents;  // null: nothing names a sending
+  std::string places;                          // that name it
+};
 
 // The same without the key and the headers that the id reads.
 uint64_t ContentBut(const IdSpec& id, const SurveyRecord& record) {
@@ -166,8 +206,8 @@ class Tracked {
     }
   }
 
-  // And its evidence.
-  std::pair<IdCandidate, IdEvidence> Measured() {
+  // And its evidence; `of_sending` as there.
+  std::pair<IdCandidate, IdEvidence> Measured(absl::string_view of_sending) {
     IdCandidate candidate = candidate_;
     candidate.figures = sample_.Figures();
     const IdFigures& figures = candidate.figures;
@@ -181,6 +221,7 @@ class Tracked {
     if (rest_) evidence.equal_but_for_it = rest_->Figures().copies.value;
     evidence.is_moment = proposal_.is_moment;
     evidence.why_envelope = proposal_.why_envelope;
+    evidence.of_sending = of_sending;
     return {std::move(candidate), evidence};
   }
 
@@ -244,8 +285,9 @@ class Search {
   }
 
   // `envelope`: its name, or nothing.
-  std::vector<Proposal> Choose(std::string& envelope) {
+  std::vector<Proposal> Choose(std::string& envelope, Sending& sending) {
     FindPlaces();
+    FindSending(sending);
     const std::optional<Envelope> known = RecognizeEnvelope(places_, facts_);
     std::vector<Proposal> chosen;
     if (known) {
@@ -311,13 +353,102 @@ class Search {
     return singles;
   }
 
+  // A record that is sent again may say when, or for which time: then no id finds equal copies. So places
+  // that by name or contents may be of a sending are taken for that if the copies of an id, by its name,
+  // differ in nothing else. They are few: a thing's state differs from its former ones in its time alone,
+  // too.
+  void FindSending(Sending& sending) {
+    const std::vector<Scored> singles = Singles();
+    const auto is_of_sending = [](const Scored& single) {
+      return single.evidence.is_moment || IsMomentName(single.id.fields[0]) ||
+             IsNameOfSending(single.id.fields[0]);
+    };
+    const Scored* found = nullptr;
+    std::vector<bool> differ;
+    const auto try_id = [&](const Scored& first, const Column& column) {
+      if (std::optional<std::vector<bool>> only = DifferOnlyInSending(column, singles, is_of_sending);
+          only && found == nullptr) {
+        found = &first;
+        differ = *std::move(only);
+      }
+    };
+    std::vector<const Scored*> parts;
+    for (const Scored& single : singles) {
+      if (!is_of_sending(single) && !single.id.fields[0].in_key && single.id.fields[0].is_pointer())
+        parts.push_back(&single);
+    }
+    if (parts.empty()) return;
+    for (const Scored* part : parts) {
+      if (Unlikeliness(part->id) < 2) try_id(*part, part->column);
+    }
+    try_id(*parts[0], ColumnOf({{{Field::Kind::kKey, ""}}}, records_, schemas_));
+    for (const Scored& single : singles) {
+      if (single.id.fields[0].kind == Field::Kind::kHeader && Unlikeliness(single.id) < 2 &&
+          !IsHeaderOfSending(single.id.fields[0].name))
+        try_id(*parts[0], single.column);
+    }
+    for (size_t i = 0; i < std::min(parts.size(), kMostInPairs); ++i) {
+      for (size_t j = i + 1; j < std::min(parts.size(), kMostInPairs); ++j) {
+        if (Unlikeliness(parts[i]->id) < 2 || Unlikeliness(parts[j]->id) < 2)
+          try_id(*parts[i], Joined(parts[i]->column, parts[j]->column));
+      }
+    }
+    if (found == nullptr) return;
+    std::vector<Field> places = {found->id.fields[0]};
+    std::vector<std::string> names;
+    for (size_t i = 0; i < singles.size(); ++i) {
+      const Field& field = singles[i].id.fields[0];
+      if (differ[i]) names.push_back(field.ToString());
+      if (!differ[i] && &singles[i] != found && field.is_pointer() && !field.in_key) places.push_back(field);
+    }
+    sending.places = absl::StrJoin(names, " and ");
+    sending.contents = std::make_unique<ContentsOfEvents>(std::move(places), schemas_);
+    for (size_t i = 0; i < records_.size(); ++i) contents_[i] = sending.contents->Of(records_[i].View()) | 1;
+  }
+
+  // Of a column whose copies are not all equal: in which of the places they differ, if these are of the
+  // sending, and copies are few.
+  template <typename IsOfSending>
+  std::optional<std::vector<bool>> DifferOnlyInSending(const Column& column,
+                                                       const std::vector<Scored>& singles,
+                                                       const IsOfSending& is_of_sending) const {
+    absl::flat_hash_map<uint64_t, size_t> first;
+    std::vector<bool> differ(singles.size());
+    size_t copies = 0;
+    bool any = false;
+    for (size_t i = 0; i < column.size(); ++i) {
+      if (column[i] == 0) continue;
+      const auto [known, is_new] = first.emplace(column[i], i);
+      if (is_new) continue;
+      ++copies;
+      const size_t before = known->second;
+      if (contents_[before] == contents_[i]) continue;
+      if (records_[before].key != records_[i].key) return std::nullopt;
+      bool is_seen = false;
+      for (size_t place = 0; place < singles.size(); ++place) {
+        if (singles[place].column[before] == singles[place].column[i]) continue;
+        if (singles[place].id.fields[0].kind == Field::Kind::kHeader) {
+          if (IsHeaderOfSending(singles[place].id.fields[0].name)) continue;
+          return std::nullopt;
+        }
+        if (!is_of_sending(singles[place])) return std::nullopt;
+        differ[place] = is_seen = any = true;
+      }
+      if (!is_seen) return std::nullopt;
+    }
+    if (!any || copies > column.size() / kLeastPerCopy) return std::nullopt;
+    return differ;
+  }
+
   // Of two places that are no id alone. A time, or what is new at each sending, would make one of any other.
   void AddPairs(const std::vector<Scored>& singles, std::vector<Proposal>& chosen) const {
     std::vector<const Scored*> parts;
     for (const Scored& single : singles) {
       const bool is_moment = single.evidence.is_moment || IsMomentName(single.id.fields[0]);
       const bool is_of_sending = single.evidence.copies == 0 && single.evidence.equal_but_for_it > 0;
-      if (!is_moment && !is_of_sending && !IsTraceName(single.id.fields[0])) parts.push_back(&single);
+      if (!is_moment && !is_of_sending && !IsTraceName(single.id.fields[0]) &&
+          !IsNameOfSending(single.id.fields[0]))
+        parts.push_back(&single);
       if (parts.size() == kMostInPairs) break;
     }
     std::vector<Scored> pairs;
@@ -330,8 +461,10 @@ class Search {
         if (pair.quality == IdQuality::kGood) pairs.push_back(std::move(pair));
       }
     }
-    std::stable_sort(pairs.begin(), pairs.end(),
-                     [](const Scored& x, const Scored& y) { return x.evidence.copies > y.evidence.copies; });
+    std::stable_sort(pairs.begin(), pairs.end(), [](const Scored& x, const Scored& y) {
+      if (x.evidence.copies != y.evidence.copies) return x.evidence.copies > y.evidence.copies;
+      return Unlikeliness(x.id) < Unlikeliness(y.id);
+    });
     for (size_t i = 0; i < std::min(pairs.size(), kMostPairs); ++i) chosen.push_back({pairs[i].id});
   }
 
@@ -478,12 +611,13 @@ class Survey::Impl {
   }
 
   void Measure(const SurveyRecord& record) {
-    const auto content = static_cast<uint32_t>(ContentOf(record));
+    const auto content =
+        static_cast<uint32_t>(sending_.contents ? sending_.contents->Of(record) : ContentOf(record));
     for (const auto& tracked : tracked_) tracked->Add(record, content);
   }
 
   void ChooseAndTrack() {
-    std::vector<Proposal> ids = Search(held_, options_.schemas).Choose(envelope_);
+    std::vector<Proposal> ids = Search(held_, options_.schemas).Choose(envelope_, sending_);
     const int64_t share = options_.memory_bytes / static_cast<int64_t>(ids.size());
     for (Proposal& id : ids) Track(std::move(id), share);
     for (const Held& held : held_) Measure(held.View());
@@ -493,7 +627,7 @@ class Survey::Impl {
   void Rate(std::vector<IdCandidate>& candidates) {
     std::vector<std::pair<IdCandidate, IdEvidence>> measured;
     for (const auto& tracked : tracked_) {
-      auto& [candidate, evidence] = measured.emplace_back(tracked->Measured());
+      auto& [candidate, evidence] = measured.emplace_back(tracked->Measured(sending_.places));
       IdOpinion opinion = OpinionOf(candidate.id, evidence);
       candidate.quality = opinion.quality;
       candidate.remark = std::move(opinion.remark);
@@ -517,6 +651,7 @@ class Survey::Impl {
   TimeUnitCheck unit_;
   std::vector<Held> held_;
   size_t held_bytes_ = 0;
+  Sending sending_;
   std::vector<std::unique_ptr<Tracked>> tracked_;  // empty while candidates are not chosen
 };
 

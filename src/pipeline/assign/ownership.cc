@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/pipeline/assign/totals.h"
 #include "src/text/format.h"
 

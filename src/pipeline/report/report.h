@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/status.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/pipeline/report/duplicate_watch.h"
 #include "src/pipeline/report/shared_id_watch.h"
 #include "src/pipeline/report/watches.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/pipeline/restore/commit_metadata.h"
 
 namespace lethe {

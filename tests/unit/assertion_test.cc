@@ -1,4 +1,4 @@
-#include "src/assert.h"
+#include "src/assertion.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 TEST(AssertDeathTest, WhatHoldsCostsNothingAndWhatDoesNotEndsTheProcess) {
   LETHE_ASSERT(1 + 1 == 2);
-  EXPECT_DEATH(LETHE_ASSERT(1 + 1 == 3), "assert_test.cc:[0-9]+: 1 \\+ 1 == 3 does not hold");
+  EXPECT_DEATH(LETHE_ASSERT(1 + 1 == 3), "assertion_test.cc:[0-9]+: 1 \\+ 1 == 3 does not hold");
 }
 
 TEST(AssertDeathTest, ReservationsGiveBackWhatTheyHave) {

@@ -1,4 +1,4 @@
-#include "src/assert.h"
+#include "src/assertion.h"
 
 #include <cstdio>
 #include <cstdlib>

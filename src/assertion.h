@@ -1,6 +1,6 @@
 // Assertions: what the code takes for granted of itself.
-#ifndef LETHE_SRC_ASSERT_H_
-#define LETHE_SRC_ASSERT_H_
+#ifndef LETHE_SRC_ASSERTION_H_
+#define LETHE_SRC_ASSERTION_H_
 
 namespace lethe {
 
@@ -26,4 +26,4 @@ namespace lethe {
 #define LETHE_DEBUG_ASSERT(condition) static_cast<void>(sizeof(static_cast<bool>(condition)))
 #endif
 
-#endif  // LETHE_SRC_ASSERT_H_
+#endif  // LETHE_SRC_ASSERTION_H_
