@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "src/assert.h"
+
 namespace lethe {
 namespace {
 
@@ -130,6 +132,7 @@ void IdSample::Add(const Sighting& sighting) {
   if (sightings_.size() == sightings_.capacity()) {
     sightings_.reserve(std::min(capacity_, std::max<size_t>(1024, sightings_.size() * 2)));
   }
+  LETHE_ASSERT(sightings_.size() < capacity_);
   sightings_.push_back(sighting);
   if (sightings_.size() == capacity_) MakeRoom();
 }

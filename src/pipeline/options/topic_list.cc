@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/assert.h"
 #include "src/pipeline/options/stage_options.h"
 
 namespace lethe {
@@ -151,6 +152,12 @@ class Neighbours {
   ByTopic by_topic_;
   ByTopic by_divert_;
 };
+
+bool AllGoTogether(const std::vector<DaemonOptions>& inputs) {
+  Neighbours all;
+  for (const DaemonOptions& each : inputs) all.Add(each);
+  return absl::c_all_of(inputs, [&](const DaemonOptions& each) { return all.ClashOf(each).empty(); });
+}
 
 }  // namespace
 
@@ -392,6 +399,7 @@ TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
     absl::c_copy_if(left_out, std::back_inserter(unmatched.left_out),
                     [&](const std::string& topic) { return Matches(pattern.input, topic); });
   }
+  LETHE_DEBUG_ASSERT(AllGoTogether(inputs.topics));
   return inputs;
 }
 

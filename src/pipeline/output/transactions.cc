@@ -469,7 +469,11 @@ std::vector<Position> Transactions::Positions(const std::vector<Task*>& tasks) c
   for (const Task* task : tasks) {
     // A partition that starts may have to read a record before that, to see that the log is the same.
     const int64_t next = std::max(task->next(), task->committed());
-    positions.push_back({task->id(), next, task->Metadata(state_.clock.Wall()).ToString()});
+    const CommitMetadata metadata = task->Metadata(state_.clock.Wall());
+    // The next owner reads from there on, and must find what this commit says.
+    LETHE_ASSERT(metadata.restart.offset <= next && metadata.last.offset < next);
+    positions.push_back({task->id(), next, metadata.ToString()});
+    LETHE_DEBUG_ASSERT(CommitMetadata::Parse(positions.back().metadata).ok());
   }
   return positions;
 }

@@ -5,31 +5,37 @@
 //
 //   lethe/2 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS [s=SNAPSHOT]
 //       [cs=TIME] [g=PARTITIONS[:OFFSET:TIME]] [out=TOPIC] [sc=SCOPE] [b=OFFSET:HASH]
-//       [u=OFFSET[,DISTANCE]...] [lt=TIME] [nt=TIME] [wt=TIME]
+//       [u=OFFSET[,DISTANCE]...] [lt=TIME] [ti=TOPIC_ID] [nt=TIME] [wt=TIME]
 //       [tk=FINGERPRINT:KEYS[,FINGERPRINT:KEYS]...]
 //
 // ORIGIN and RESTART are offsets. TIME is stream time in Unix milliseconds, or '-' before it first moves.
+//   o    the first offset that was judged since the group's last reset
+//   n    the partitions that the topic had then
+//   r    a rebuild of the filter reads from here on;  rt  stream time there
+//   ct   stream time at the committed offset
+//   id   the fingerprint of the id (IdSpec::Fingerprint)
+//   h    the horizon in milliseconds
 // Fields in brackets may be missing:
 //   s    the id of the snapshot that counts (SnapshotId)
 //   cs   the stream time since which all ids are known, while that is less than the horizon ago
-//   g    the topic has grown (Growth); no OFFSET and TIME once the horizon has passed; TIME is '-' until
-//   OFFSET
-//        is reached
-//   out  the output topic;  sc  "partition" or "topic"
+//   g    the topic has grown (Growth); without OFFSET and TIME once the horizon has passed; TIME is '-' until
+//        OFFSET is reached
+//   out  the output topic
+//   sc   "partition" or "topic"
 //   b    the last record before the committed offset, and the hexadecimal hash of its key and value
 //   u    the undeliverable records from RESTART on, the newest first, each DISTANCE before the previous one;
-//   the
-//        oldest are left out beyond kMostListBytes
-//   lt   the timestamp of that last record, which tells an expired log from a cut one
-//   nt   of the router of scope: topic: no record from the committed offset on is older, but for wrong
+//        the oldest are left out beyond kMostListBytes
+//   lt   the timestamp of the record of b, which tells an expired log from a cut one
+//   ti   the id of the input topic in the cluster, which tells a topic from one of its name that was made
+//   later nt   of the router of scope: topic: no record from the committed offset on is older, but for wrong
 //        timestamps
 //   wt   the wall clock of the commit, by which records were judged to be too far ahead
 //   tk   of each counter with totals its fingerprint, and how many keys have a total in this partition: a
 //        topic of totals that has fewer was deleted, or cut
 // Unknown fields are ignored; a word without '=' is damage.
 //
-// Format lethe/1 lacks the last seven fields. Lethe reads it and writes the new one, which versions that know
-// only lethe/1 refuse.
+// lethe/1 is the same with fewer fields. Lethe reads it and writes the new one,
+// which versions that know only lethe/1 refuse.
 #ifndef LETHE_SRC_PIPELINE_RESTORE_COMMIT_METADATA_H_
 #define LETHE_SRC_PIPELINE_RESTORE_COMMIT_METADATA_H_
 
