@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "src/assert.h"
+#include "src/assertion.h"
 
 namespace lethe {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "src/assert.h"
+#include "src/assertion.h"
 #include "src/pipeline/options/stage_options.h"
 
 namespace lethe {
