@@ -145,6 +145,40 @@ TEST(SourceTest, ARecordBehindAnEndIsSetAsideAndTakenBack) {
   EXPECT_EQ(next, task.next());
 }
 
+// A client that has read the times of records has others of theirs left, and is asked for its last error
+// then.
+TEST(BrokerClientTest, ItsLastErrorIsAskedForAfterItHasRead) {
+  DaemonOptions options;
+  options.process.brokers = SharedBroker().bootstrap();
+  options.process.group = UniqueName("group");
+  options.input = UniqueName("input");
+  ASSERT_TRUE(SharedClient().CreateTopic(options.input, 2, {{"retention.ms", "-1"}}).ok());
+  std::vector<Record> records(2000);
+  for (size_t i = 0; i < records.size(); ++i) {
+    records[i].value = std::string(200, 'x');
+    records[i].timestamp_ms = 1'795'860'000'000;
+    records[i].partition = static_cast<int32_t>(i % 2);
+  }
+  ASSERT_TRUE(SharedClient().Produce(options.input, records).ok());
+  const auto client = kafka::BrokerClient::Make(options, lethe::Isolation::kReadCommitted).value();
+  for (int i = 0; i < 5; ++i) {
+    const auto times = client->AskTimes({{options.input, 0, 0}, {options.input, 1, 500}});
+    ASSERT_TRUE(times.ok()) << times.status();
+    EXPECT_EQ((*times)[0], absl::FromUnixMillis(1'795'860'000'000));
+    EXPECT_EQ((*times)[1], absl::FromUnixMillis(1'795'860'000'000));
+    for (int j = 0; j < 200; ++j) {
+      EXPECT_TRUE(client->LastError().ok());
+      ASSERT_TRUE(client->AskBounds(options.input, j % 2).ok());
+    }
+    int64_t read = 0;
+    ASSERT_TRUE(
+        client->Read(options.input, {{0, {0, 10}}}, absl::Seconds(20), [&](const InputRecord&) { ++read; })
+            .ok());
+    EXPECT_EQ(read, 10);
+    EXPECT_TRUE(client->LastError().ok());
+  }
+}
+
 // Else the group gives it partitions, which nobody reads for a session timeout.
 TEST(SourceTest, AStaticMemberThatLeavesWhileItJoinsIsNoMember) {
   DaemonOptions options;

@@ -295,7 +295,15 @@ void ClientErrors::Watch(ClientConfig& config) {
 }
 
 absl::Status ClientErrors::Last(rd_kafka_t* client) {
-  rd_kafka_poll(client, 0);  // serves the callback
+  // Serves the callback. In a consumer that has read a log the messages that it did not take come by the same
+  // queue, and at these rd_kafka_poll() ends the process.
+  if (rd_kafka_type(client) == RD_KAFKA_PRODUCER) {
+    rd_kafka_poll(client, 0);
+    return last_;
+  }
+  rd_kafka_poll_set_consumer(client);
+  constexpr int kMostLeft = 1000;
+  for (int left = 0; left < kMostLeft && MessagePtr(rd_kafka_consumer_poll(client, 0)) != nullptr;) ++left;
   return last_;
 }
 
