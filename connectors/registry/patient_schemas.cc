@@ -12,7 +12,9 @@ namespace {
 constexpr absl::Duration kPatience = absl::Seconds(10);
 // Of a schema that the registry does not have; nothing is lost if it comes later.
 constexpr absl::Duration kPatienceWithMissing = absl::Seconds(2);
-constexpr absl::Duration kLookEvery = absl::Milliseconds(2);
+// A command asks for each schema once, and nothing else of lethe waits for the registry meanwhile.
+constexpr double kMostMisses = 2000;
+constexpr absl::Duration kLookEvery = absl::Microseconds(500);
 constexpr absl::Duration kSayAfter = absl::Seconds(1);
 
 }  // namespace
@@ -21,6 +23,8 @@ std::unique_ptr<PatientSchemas> PatientSchemas::Open(const RegistryOptions& opti
   if (options.urls.empty()) return nullptr;
   RegistryOptions patient = options;
   patient.patience = std::min(patient.patience, kPatienceWithMissing);
+  patient.remembers_unknown = absl::InfiniteDuration();
+  patient.most_misses = kMostMisses;
   return std::make_unique<PatientSchemas>(
       std::make_unique<SchemaRegistry>(std::move(patient), /*logs=*/false), kPatience, std::move(say));
 }
@@ -29,10 +33,13 @@ SchemaLookup PatientSchemas::Find(const SchemaNeed& need) {
   if (const auto known = plans_.find(need); known != plans_.end()) {
     return {SchemaLookup::State::kKnown, known->second, ""};
   }
-  SchemaLookup lookup = FindWhole(need.key);
-  const Schema* const schema = SchemaOf(lookup);
-  if (schema == nullptr) return lookup;
-  lookup.plan = need.use->Compile(need.key, *schema);
+  if (!last_ || last_->first != need.key) {
+    SchemaLookup lookup = FindWhole(need.key);
+    const Schema* const schema = SchemaOf(lookup);
+    if (schema == nullptr) return lookup;
+    last_.emplace(need.key, ParsedSchema(*schema));
+  }
+  SchemaLookup lookup = {SchemaLookup::State::kKnown, need.use->Compile(need.key, last_->second), ""};
   if ((plan_bytes_ += lookup.plan->bytes()) > SchemaRegistry::kMostBytes) {
     plan_bytes_ = lookup.plan->bytes();
     plans_.clear();
@@ -61,7 +68,7 @@ SchemaLookup PatientSchemas::FindWhole(const SchemaKey& key) {
         absl::StrCat("the schema registry does not answer: ",
                      lookup.why.empty() ? absl::StrCat(SchemaName(key), ": no answer yet") : lookup.why));
   }
-  return {SchemaLookup::State::kUnknown, nullptr, std::string(status_.message())};
+  return {SchemaLookup::State::kUnknown, nullptr, std::string(status_.message()), /*is_answer=*/false};
 }
 
 }  // namespace lethe::registry

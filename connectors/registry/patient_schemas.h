@@ -6,12 +6,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "connectors/registry/registry_options.h"
+#include "src/record/parsed_schema.h"
 #include "src/record/schema_source.h"
 
 namespace lethe::registry {
@@ -44,6 +46,8 @@ class PatientSchemas final : public SchemaSource {
   // Many uses may look for the same schema, one after the other.
   std::map<SchemaNeed, std::shared_ptr<const SchemaPlan>> plans_;
   size_t plan_bytes_ = 0;
+  // The last one: a message or a place of it may be needed next.
+  std::optional<std::pair<SchemaKey, ParsedSchema>> last_;
 };
 
 }  // namespace lethe::registry

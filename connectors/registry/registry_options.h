@@ -29,6 +29,7 @@ struct RegistryOptions {
   // Then, of a schema that was expected: the registry is asked so long after its first record was seen.
   absl::Duration expected_after = absl::Seconds(1);
   absl::Duration remembers_unknown = absl::Minutes(1);
+  double most_misses = 100;  // requests that find nothing: so many a second, and at once
   // SchemaFigures::waiting is the most of this time: a look at it must not miss short waits in a row.
   absl::Duration shows_waiting = absl::Seconds(5);
   absl::Duration first_pause = absl::Milliseconds(250);  // after a failed request; then twice as long,

@@ -25,7 +25,6 @@ constexpr absl::Duration kAwaitedFor = absl::Seconds(10);
 constexpr int kMostReferenceDepth = 32;
 // Patience comes back so much slower than it goes: a minute in twenty.
 constexpr int kPatienceComesBack = 20;
-constexpr double kMostMisses = 100;  // a second, and at once
 constexpr absl::Duration kLogEvery = absl::Minutes(1);
 constexpr int kMostLogged = 8;  // unknown schemas
 constexpr absl::Duration kLeastPause = absl::Milliseconds(1);
@@ -58,7 +57,7 @@ SchemaRegistry::SchemaRegistry(RegistryOptions options, bool logs)
       http_(options_),
       patience_(2 * options_.patience),
       patience_counted_(SteadyNow()),
-      misses_left_(kMostMisses) {
+      misses_left_(options_.most_misses) {
   figures_.folder_bytes = files_.bytes();
   thread_ = std::thread([this] { Run(); });
 }
@@ -260,7 +259,8 @@ std::optional<absl::Time> SchemaRegistry::WaitsForTakers(absl::Time now) {
 }
 
 std::optional<SchemaNeed> SchemaRegistry::TakeNext(absl::Time now, absl::Time& until) {
-  const absl::Time may_miss = misses_left_ >= 1 ? now : now + absl::Seconds((1 - misses_left_) / kMostMisses);
+  const absl::Time may_miss =
+      misses_left_ >= 1 ? now : now + absl::Seconds((1 - misses_left_) / options_.most_misses);
   for (const Queue* queue : {&wanted_, &expected_}) {
     if (queue->empty()) continue;
     const auto [due, need] = *queue->begin();
@@ -310,7 +310,8 @@ void SchemaRegistry::CountPatience(absl::Time now) {
   const absl::Duration passed = now - std::exchange(patience_counted_, now);
   patience_ = missing_ > 0 ? std::max(patience_ - passed, absl::ZeroDuration())
                            : std::min(patience_ + passed / kPatienceComesBack, 2 * options_.patience);
-  misses_left_ = std::min(misses_left_ + kMostMisses * absl::ToDoubleSeconds(passed), kMostMisses);
+  misses_left_ =
+      std::min(misses_left_ + options_.most_misses * absl::ToDoubleSeconds(passed), options_.most_misses);
 }
 
 absl::Duration SchemaRegistry::PatienceForOne() const {
@@ -407,12 +408,12 @@ absl::StatusOr<std::shared_ptr<const SchemaPlan>> SchemaRegistry::MakePlan(const
   if (!last_ || last_->key != need.key) {
     auto schema = reads_file ? FromFile(need.key) : Fetch(need.key);
     if (!schema.ok()) return schema.status();
-    last_ = Last{need.key, *std::move(schema), reads_file};
+    last_.emplace(Last{need.key, ParsedSchema(*std::move(schema)), reads_file});
   }
   auto plan = need.use->Compile(need.key, last_->schema);
   if (!plan->is_usable() || std::exchange(last_->is_kept, true)) return plan;
   const auto touched = [this](const SchemaKey& key) { return TouchedOf(key); };
-  if (absl::Status written = files_.Keep(need.key, last_->schema, touched); !written.ok()) {
+  if (absl::Status written = files_.Keep(need.key, last_->schema.schema(), touched); !written.ok()) {
     spdlog::warn("{} cannot be kept for the next start: {}", SchemaName(need.key),
                  std::string(written.message()));
   }

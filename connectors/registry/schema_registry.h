@@ -22,6 +22,7 @@
 #include "connectors/registry/registry_options.h"
 #include "connectors/registry/schema_answer.h"
 #include "connectors/registry/schema_files.h"
+#include "src/record/parsed_schema.h"
 #include "src/record/schema_source.h"
 #include "src/sync/mutex.h"
 
@@ -33,7 +34,8 @@ namespace lethe::registry {
 // but not those that a waiting partition has not taken yet. A schema that the registry lacks is requested
 // again while there is patience (RegistryOptions::patience), which all of these share; then it is unknown for
 // a minute. So forged ids stop a partition for twice the patience and a twentieth of the time at most, and
-// beside that each for one request, of which there are at most 100 a second. Thread-safe.
+// beside that each for one request, of which there are at most 100 a second (RegistryOptions::most_misses).
+// Thread-safe.
 class SchemaRegistry final : public SchemaSource {
  public:
   // What it logs is for a daemon; others are told by its lookups alone.
@@ -123,7 +125,7 @@ class SchemaRegistry final : public SchemaSource {
   // The last schema: a message or a place of it may be needed next.
   struct Last {
     SchemaKey key;
-    Schema schema;
+    ParsedSchema schema;
     bool is_kept = false;  // in its file
   };
   std::optional<Last> last_;

@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "src/record/protobuf_schema.h"
 
 namespace lethe {
 namespace {
@@ -100,14 +99,15 @@ const char* TypeName(Schema::Type type) {
   return "a JSON Schema";
 }
 
-std::string FieldsText(const Schema& schema) {
+std::string FieldsText(ParsedSchema& parsed) {
+  const Schema& schema = parsed.schema();
   std::vector<std::string> pointers;
   switch (schema.type) {
     case Schema::Type::kAvro:
       pointers = AvroPointers(schema, kShownDepth, kMostShown + 1);
       break;
     case Schema::Type::kProtobuf:
-      if (const auto compiled = ProtobufSchema::Compile(schema); compiled.ok()) {
+      if (const auto& compiled = parsed.protobuf(); compiled.ok()) {
         pointers = compiled->Pointers({}, kShownDepth, kMostShown + 1);
       }
       break;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/record/parsed_schema.h"
 #include "src/record/schema_source.h"
 
 namespace lethe {
@@ -19,7 +20,7 @@ const char* TypeName(Schema::Type type);
 
 // For people, the first few: "/at, /id, /text and others"; of Protobuf those of the first message. Empty:
 // none is known.
-std::string FieldsText(const Schema& schema);
+std::string FieldsText(ParsedSchema& schema);
 
 }  // namespace lethe
 

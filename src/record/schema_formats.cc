@@ -18,6 +18,7 @@
 #include "src/record/avro_schema.h"
 #include "src/record/avro_walk.h"
 #include "src/record/json_scanner.h"
+#include "src/record/parsed_schema.h"
 #include "src/record/protobuf_schema.h"
 #include "src/record/protobuf_walk.h"
 #include "src/record/registry_frame.h"
@@ -95,15 +96,16 @@ class PlacesUse final : public SchemaUse {
         places_(std::move(places)),
         indexes_(std::move(indexes)) {}
 
-  std::shared_ptr<const SchemaPlan> Compile(const SchemaKey& key, const Schema& schema) const override {
+  std::shared_ptr<const SchemaPlan> Compile(const SchemaKey& key, ParsedSchema& schema) const override {
     FormatPlan::Parts parts;
     const std::string fields = FieldsText(schema);
-    if (schema.type == type_) {
+    const Schema::Type type = schema.schema().type;
+    if (type == type_) {
       parts.status = CompileInto(key, schema, parts);
     } else {
-      parts.status = absl::InvalidArgumentError(absl::StrCat("is ", TypeName(schema.type),
+      parts.status = absl::InvalidArgumentError(absl::StrCat("is ", TypeName(type),
                                                              fields.empty() ? "" : " with the fields ",
-                                                             fields, ": use ", PrefixOf(schema.type)));
+                                                             fields, ": use ", PrefixOf(type)));
     }
     if (parts.status.ok()) {
       const std::string has = fields.empty() ? "" : absl::StrCat(", which has ", fields);
@@ -117,14 +119,14 @@ class PlacesUse final : public SchemaUse {
 
  private:
   // NotFound: a message that the schema does not have; the others fit behind "schema id 7 ".
-  absl::Status CompileInto(const SchemaKey& key, const Schema& schema, FormatPlan::Parts& parts) const {
+  absl::Status CompileInto(const SchemaKey& key, ParsedSchema& schema, FormatPlan::Parts& parts) const {
     if (type_ == Schema::Type::kAvro) {
-      absl::StatusOr<AvroProgram> program = AvroProgram::Compile(schema, *places_);
+      absl::StatusOr<AvroProgram> program = AvroProgram::Compile(schema.schema(), *places_);
       if (!program.ok()) return program.status();
       parts.avro = *std::move(program);
       return absl::OkStatus();
     }
-    const absl::StatusOr<ProtobufSchema> compiled = ProtobufSchema::Compile(schema);
+    const absl::StatusOr<ProtobufSchema>& compiled = schema.protobuf();
     if (!compiled.ok()) return compiled.status();
     std::optional<std::vector<ProtobufPlace>> places = compiled->Places(indexes_, *places_);
     if (!places) {

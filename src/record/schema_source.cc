@@ -3,6 +3,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "src/record/parsed_schema.h"
 
 namespace lethe {
 namespace {
@@ -26,8 +27,8 @@ class Whole final : public SchemaPlan {
 class WholeUse final : public SchemaUse {
  public:
   WholeUse() : SchemaUse("") {}
-  std::shared_ptr<const SchemaPlan> Compile(const SchemaKey&, const Schema& schema) const override {
-    return std::make_shared<const Whole>(schema);
+  std::shared_ptr<const SchemaPlan> Compile(const SchemaKey&, ParsedSchema& schema) const override {
+    return std::make_shared<const Whole>(schema.schema());
   }
 };
 

@@ -65,6 +65,8 @@ class SchemaPlan {
   mutable std::atomic<int64_t> touched_{0};
 };
 
+class ParsedSchema;
+
 // Makes plans. Immutable, thread-safe.
 class SchemaUse {
  public:
@@ -72,7 +74,7 @@ class SchemaUse {
   // Uses of the same name make the same plans.
   const std::string& name() const { return name_; }
   // Never null: of a schema that cannot be used the plan says why.
-  virtual std::shared_ptr<const SchemaPlan> Compile(const SchemaKey& key, const Schema& schema) const = 0;
+  virtual std::shared_ptr<const SchemaPlan> Compile(const SchemaKey& key, ParsedSchema& schema) const = 0;
 
  protected:
   explicit SchemaUse(std::string name) : name_(std::move(name)) {}
@@ -114,6 +116,7 @@ struct SchemaLookup {
   std::shared_ptr<const SchemaPlan> plan = nullptr;  // of kKnown, by the need's use
   // Of the others, for people: why it is not known, with its name. Empty: nobody has been asked yet.
   std::string why = {};
+  bool is_answer = true;  // false: kUnknown since no registry has answered in time
 };
 
 // Of a need without another use: the schema, which lives as long as the plan. Null: it is not known.

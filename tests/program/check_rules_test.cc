@@ -587,15 +587,20 @@ TEST(LogRules, TheRegistryIsAskedForTheSchemasOfTheSample) {
   sample.schemas = {7, guid};
   EXPECT_EQ(WrongLog(sample, {}, options), "");
   EXPECT_EQ(schemas.finds, 2);
-  sample.schemas.insert(8);
-  EXPECT_EQ(WrongLog(sample, {}, options), "error schemas;");
+  schemas.PutUnknown(9);
+  sample.schemas.insert({8, 9});
+  EXPECT_EQ(WrongLog(sample, {}, options), "warning schemas;") << "anybody can write records that name one";
+  sample.schemas = {8, 9};
+  sample.malformed = sample.records;
+  EXPECT_EQ(WrongLog(sample, {}, options), "warning schemas;") << "and as many as they want";
 }
 
 // A registry that does not answer says the same of all schemas, and of the ids nothing can be said.
 TEST(LogRules, ARegistryThatDoesNotAnswerIsOneError) {
   class Away final : public SchemaSource {
     SchemaLookup Find(const SchemaNeed&) override {
-      return {SchemaLookup::State::kUnknown, nullptr, "the schema registry does not answer"};
+      return {SchemaLookup::State::kUnknown, nullptr, "the schema registry does not answer",
+              /*is_answer=*/false};
     }
   } away;
   DaemonOptions options = Options();

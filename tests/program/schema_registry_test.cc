@@ -583,6 +583,53 @@ TEST(SchemaRegistryTest, TenThousandHostileSchemasTakeBoundedMemoryAndFiles) {
   EXPECT_EQ(requests(10), 2);
 }
 
+// A schema of about 480 KB, whose records name each message once.
+class ManyMessages {
+ public:
+  static constexpr int kMessages = 10'000;
+
+  explicit ManyMessages(FakeRegistry& registry) {
+    std::string proto = R"(syntax = \"proto3\";)";
+    for (int i = 0; i < kMessages; ++i)
+      absl::StrAppend(&proto, "message Message", i, " { string id = 1; }\\n");
+    registry.Put("/schemas/ids/7",
+                 {200, absl::StrCat(R"({"schemaType":"PROTOBUF","schema":")", proto, R"("})")});
+  }
+
+  // How many of them have been read when the time is over.
+  int Read(SchemaSource& source, absl::Duration time) {
+    RecordReader reader({.id = IdSpec::Parse("protobuf:/id").value(), .schemas = &source});
+    const absl::Time end = absl::Now() + time;
+    for (int i = 0; i < kMessages; ++i) {
+      const std::string value =
+          testing::Framed(7, testing::Zigzag(1) + testing::Zigzag(i) + testing::BytesField(1, "a"));
+      while (reader.Read({.value = value}).id_state != RecordFields::State::kPresent) {
+        if (absl::Now() > end) return i;
+        absl::SleepFor(absl::Microseconds(100));
+      }
+      if (absl::Now() > end) return i;
+    }
+    return kMessages;
+  }
+};
+
+TEST(SchemaRegistryTest, TheMessagesOfOneSchemaAreCompiledTogether) {
+  FakeRegistry registry;
+  ManyMessages messages(registry);
+  SchemaRegistry source(Quick({registry.url()}));
+  EXPECT_EQ(messages.Read(source, kPatience), ManyMessages::kMessages);
+  EXPECT_EQ(registry.requests(), 1u);
+  EXPECT_LE(source.figures().memory_bytes, int64_t{SchemaRegistry::kMostBytes});
+}
+
+TEST(PatientSchemasTest, TheMessagesOfOneSchemaAreCompiledTogether) {
+  FakeRegistry registry;
+  ManyMessages messages(registry);
+  PatientSchemas source(std::make_unique<SchemaRegistry>(Quick({registry.url()})), absl::Seconds(60),
+                        nullptr);
+  EXPECT_EQ(messages.Read(source, kPatience), ManyMessages::kMessages);
+}
+
 TEST(SchemaRegistryTest, TooManyFilesOfAnEarlierRunAreDeletedTheOldestFirst) {
   FakeRegistry registry;
   registry.PutAvro(7, R"(\"int\")");
@@ -649,6 +696,27 @@ TEST(PatientSchemasTest, WaitsForAnAnswerAndNoLonger) {
   EXPECT_LT(absl::Now() - begin, absl::Seconds(30));
   EXPECT_TRUE(absl::IsUnavailable(gives_up.status())) << gives_up.status();
   EXPECT_EQ(said.size(), 1u);
+}
+
+// Writers that forge ids must not hold a command: all ids share its patience, and each is requested once
+// more.
+TEST(PatientSchemasTest, ForgedIdsShareOnePatience) {
+  FakeRegistry registry;
+  registry.PutAvro(7, R"(\"int\")");
+  RegistryOptions options;
+  options.urls = {registry.url()};
+  const auto patient = PatientSchemas::Open(options, nullptr);
+  constexpr int kForged = 3000;
+  const absl::Time begin = absl::Now();
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int id = 1000; id < 1000 + kForged; ++id) {
+      ASSERT_EQ(patient->Find(id).state, State::kUnknown);
+      ASSERT_LT(absl::Now() - begin, absl::Seconds(30)) << "pass " << pass << ", id " << id;
+    }
+  }
+  EXPECT_LT(registry.requests(), kForged + 100u);
+  EXPECT_EQ(patient->Find(7).state, State::kKnown);
+  EXPECT_TRUE(patient->status().ok());
 }
 
 TEST(RegistryOptionsTest, ParsesUrls) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/record/parsed_schema.h"
 #include "src/record/schema_source.h"
 
 namespace lethe::test {
@@ -27,7 +28,10 @@ class FakeSchemas final : public SchemaSource {
       return {SchemaLookup::State::kUnknown, nullptr, absl::StrCat(SchemaName(need.key), ": none")};
     }
     std::shared_ptr<const SchemaPlan>& plan = plans_[need];
-    if (plan == nullptr) plan = need.use->Compile(need.key, *found->second);
+    if (plan == nullptr) {
+      ParsedSchema parsed(*found->second);
+      plan = need.use->Compile(need.key, parsed);
+    }
     return {SchemaLookup::State::kKnown, plan, ""};
   }
   void Expect(const SchemaNeed& need) override { expected.insert(need.key); }

@@ -1,7 +1,6 @@
 #include "src/pipeline/preflight/log_rules.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -74,17 +73,27 @@ class LogRules {
       add(Severity::kWarning, "was not asked: none of the newest input records names a schema",
           "see whether a schema registry's serializer writes them");
     }
-    std::set<std::string> problems;  // a registry that does not answer has the same for all schemas
+    int lacking = 0;
+    std::string example;
     for (const SchemaKey& key : sample_.schemas) {
       const SchemaLookup lookup = options_.record.schemas->Find(key);
       if (lookup.state == SchemaLookup::State::kKnown) {
         add(Severity::kOk, absl::StrCat("has ", SchemaName(key), " of the newest input records"), "");
         lacks_schemas_ = false;
-      } else if (problems.insert(lookup.why).second) {
-        add(Severity::kError, absl::StrCat("gives no schema: ", lookup.why),
-            "correct url, user, password, token or ca_file under schema_registry");
+      } else if (!lookup.is_answer) {  // for all further schemas, too
+        return add(Severity::kError, absl::StrCat("gives no schema: ", lookup.why),
+                   "correct url, user, password, token or ca_file under schema_registry");
+      } else if (lacking++ == 0) {
+        example = lookup.why;
       }
     }
+    if (lacking == 0) return;
+    // No error: whoever may write to the input can name any schema, and `run` handles it.
+    add(Severity::kWarning,
+        absl::StrCat(
+            "lacks ", lacking, " of ", Several(static_cast<int64_t>(sample_.schemas.size()), "schema"),
+            " that the newest input records name, for example ", example, ": such records are malformed"),
+        "find who writes them; if another registry has these schemas, correct url under schema_registry");
   }
 
   // What a schema registry's serializers put before keys and values.

@@ -216,11 +216,12 @@ std::string Publisher::WhyItWaits(const Task& task) const {
   SchemaLookup lookup;
   SchemaSource* const schemas = task.flow()->options.record.schemas;
   if (schemas != nullptr) lookup = schemas->Peek(task.schema_wait().need());
-  return absl::StrCat(task.Name(), " is held at offset ", task.next(), ": ",
-                      lookup.why.empty()
-                          ? absl::StrCat(SchemaName(key), ": no answer of the schema registry yet")
-                          : lookup.why,
-                      "; it resumes when the schema registry answers");
+  const std::string held = absl::StrCat(task.Name(), " is held at offset ", task.next(), ": ");
+  if (lookup.why.empty()) {
+    return absl::StrCat(held, "lethe requests or compiles ", SchemaName(key),
+                        "; it resumes when that is done");
+  }
+  return absl::StrCat(held, lookup.why, "; it resumes when the schema registry answers");
 }
 
 LaneReport Publisher::Report() const {
