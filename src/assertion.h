@@ -19,7 +19,8 @@ namespace lethe {
        ? static_cast<void>(0)                        \
        : ::lethe::AssertionFailed(#condition, __FILE_NAME__, __LINE__))
 
-// For what runs for each id, or looks through much: in builds with sanitizers, for fuzzing and for debugging.
+// For what runs for each id, or looks through much, and for all of the engine, which must be small in the
+// programs that embed it: in builds with sanitizers, for fuzzing and for debugging.
 #ifdef LETHE_DEBUG_ASSERTS
 #define LETHE_DEBUG_ASSERT(condition) LETHE_ASSERT(condition)
 #else

@@ -153,7 +153,7 @@ void CompactControl::NoteEpoch() {
     const bool is_full = ended.ids >= most_ids_in_epoch_;
     Record(AdaptationStep::Kind::kRefresh, is_long ? kLongest : is_full ? kFull : kShareReached);
   }
-  LETHE_ASSERT(epochs_.ids() <= table_->slots() + CompactLines::kMostStashed);
+  LETHE_DEBUG_ASSERT(epochs_.ids() <= table_->slots() + CompactLines::kMostStashed);
   peak_ids_ = std::max(epochs_.ids(), peak_ids_ - peak_ids_ / 64);
   merge_failed_at_ = INT64_MAX;
   table_->SweepStamps(epochs_.span());

@@ -98,7 +98,7 @@ bool CompactEpochs::Begin(int64_t most_ids) {
   if (live() > 0) Weigh();
   ++span_.newest;
   NoteNewest();
-  LETHE_ASSERT(live() <= kMost);
+  LETHE_DEBUG_ASSERT(live() <= kMost);
   Newest() = {.first_ms = now_ms_, .last_ms = now_ms_};
   Newest().check_ms = NextCheck();
   return true;
@@ -162,7 +162,7 @@ void CompactEpochs::SetFpp(int64_t number, double fpp) {
 void CompactEpochs::Touch() { Newest().last_ms = now_ms_; }
 
 void CompactEpochs::ForgetOldest() {
-  LETHE_ASSERT(live() > 0);
+  LETHE_DEBUG_ASSERT(live() > 0);
   const Epoch& oldest = epochs_[CompactPlaceOf(span_.oldest)];
   if (oldest.last_ms == kNoStreamTime) {
     lost_before_time_ = true;
@@ -170,7 +170,7 @@ void CompactEpochs::ForgetOldest() {
     covered_since_ms_ = std::max(covered_since_ms_, oldest.last_ms + 1);
   }
   ids_ -= oldest.ids;
-  LETHE_ASSERT(ids_ >= 0);
+  LETHE_DEBUG_ASSERT(ids_ >= 0);
   ++span_.oldest;
   NoteNewest();
 }

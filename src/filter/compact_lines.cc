@@ -37,7 +37,7 @@ CompactLines::CompactLines(const CompactFormats& formats, LineMemory memory)
 }
 
 void CompactLines::Resize(uint64_t lines) {
-  LETHE_ASSERT(memory_.bytes() >= static_cast<int64_t>(lines) * kCompactLineBytes);
+  LETHE_DEBUG_ASSERT(memory_.bytes() >= static_cast<int64_t>(lines) * kCompactLineBytes);
   const int level = 63 - std::countl_zero(lines);
   const int before = level_;
   for (auto& slots : slots_of_) {
@@ -134,7 +134,7 @@ void CompactLines::GiveBack(int64_t most_bytes) {
         needed, std::min(kept, (memory_.bytes() - 1) / LineMemory::kChunkBytes * LineMemory::kChunkBytes));
   }
   memory_.Shrink(kept);
-  LETHE_ASSERT(memory_.bytes() >= static_cast<int64_t>(lines_) * kCompactLineBytes);
+  LETHE_DEBUG_ASSERT(memory_.bytes() >= static_cast<int64_t>(lines_) * kCompactLineBytes);
 }
 
 std::shared_ptr<CompactCopy> CompactLines::BeginCopy() {

@@ -74,7 +74,7 @@ class OrderedIdSet {
     EmptyTable();
     for (size_t i = 0; i < entries_.size(); ++i) {
       Slot& slot = slots_[SlotOf(entries_[i].id)];
-      LETHE_ASSERT(!InUse(slot));
+      LETHE_DEBUG_ASSERT(!InUse(slot));
       slot = SlotFor(entries_[i].id, i);
     }
   }

@@ -129,7 +129,7 @@ bool LineMemory::Grow(int64_t bytes) {
     madvise(data_ + huge_from_, static_cast<size_t>(wanted - huge_from_), MADV_HUGEPAGE);
   }
   bytes_ = wanted;
-  LETHE_ASSERT(bytes_ == WholePagesFor(bytes_) && bytes_ <= most_bytes_);
+  LETHE_DEBUG_ASSERT(bytes_ == WholePagesFor(bytes_) && bytes_ <= most_bytes_);
   return true;
 }
 

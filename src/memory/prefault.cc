@@ -30,7 +30,7 @@ Prefault::~Prefault() {
 bool Prefault::IsForked() const { return getpid() != process_; }
 
 void Prefault::Fill(char* begin, char* end) {
-  LETHE_ASSERT(begin <= end);
+  LETHE_DEBUG_ASSERT(begin <= end);
   // Without a thread the first touch of a page waits, as usual.
   if (!thread_.joinable()) {
     present_from_ = begin;

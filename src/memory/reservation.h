@@ -35,7 +35,7 @@ class Reservation {
 
   // Gives back `bytes` of those taken.
   void Shrink(int64_t bytes) {
-    LETHE_ASSERT(bytes <= bytes_);
+    LETHE_DEBUG_ASSERT(bytes <= bytes_);
     budget_->Release(bytes);
     bytes_ -= bytes;
   }

@@ -184,7 +184,7 @@ void AdaptiveFbf::EndInterval() {
   generations_[0].is_full = IsFull();
   begin_ms_ = now_ms_;
   MakeRoom();
-  LETHE_ASSERT(generations_.size() >= 2);
+  LETHE_DEBUG_ASSERT(generations_.size() >= 2);
   fpp_at_interval_end_ = fpp;
   refused_in_interval_ = false;
   ++refreshes_;

@@ -67,7 +67,7 @@ void PaperPolicy::StepDown() { SetPast(past_ - 1); }
 
 void PaperPolicy::SetPast(int past) {
   past_ = past;
-  LETHE_ASSERT(past_ >= 1 && past_ <= kMostPast && (past_ + 1) * refresh_period_ms() >= horizon_ms_);
+  LETHE_DEBUG_ASSERT(past_ >= 1 && past_ <= kMostPast && (past_ + 1) * refresh_period_ms() >= horizon_ms_);
   shown_ = false;
   int64_t few = 1;
   int64_t many = bits_ + 1;  // that many set nearly all

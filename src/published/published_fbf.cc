@@ -104,7 +104,7 @@ void PublishedFbf::Refresh() {
   future_ = Slot(generations_.size() - 1);  // the oldest is dropped: its array is the new future's
   generations_[future_].Clear();
   interval_ids_[future_] = 0;
-  LETHE_ASSERT(future_ < generations_.size() && generations_.size() >= 2);
+  LETHE_DEBUG_ASSERT(future_ < generations_.size() && generations_.size() >= 2);
   ++refreshes_;
 }
 

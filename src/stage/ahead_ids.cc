@@ -95,7 +95,7 @@ std::optional<IdHash> AheadIds::Put(IdHash id, int64_t passed_ms, bool is_untime
     Leave(entries_[0].passed_ms, now_ms);
     Erase(0);
   }
-  LETHE_ASSERT(size_ < kMost && (size_ == 0 || entries_[size_ - 1].record <= read_));
+  LETHE_DEBUG_ASSERT(size_ < kMost && (size_ == 0 || entries_[size_ - 1].record <= read_));
   entries_[size_++] = {id, passed_ms, read_, is_untimed};
   return left;
 }

@@ -218,7 +218,7 @@ void Shard::Abort() noexcept {
 bool Shard::IsAgain(const TimedId& timed) const { return renews_ || again_.Find(timed.id) != nullptr; }
 
 void Shard::EndTransaction() {
-  LETHE_ASSERT(again_.size() <= pending_.places());
+  LETHE_DEBUG_ASSERT(again_.size() <= pending_.places());
   pending_.Clear();
   pending_unique_ = 0;
   pending_duplicates_ = 0;

@@ -13,6 +13,7 @@ TEST(AssertDeathTest, WhatHoldsCostsNothingAndWhatDoesNotEndsTheProcess) {
   EXPECT_DEATH(LETHE_ASSERT(1 + 1 == 3), "assertion_test.cc:[0-9]+: 1 \\+ 1 == 3 does not hold");
 }
 
+#ifdef LETHE_DEBUG_ASSERTS
 TEST(AssertDeathTest, ReservationsGiveBackWhatTheyHave) {
   MemoryBudget budget(1000);
   Reservation reservation(&budget);
@@ -20,6 +21,7 @@ TEST(AssertDeathTest, ReservationsGiveBackWhatTheyHave) {
   EXPECT_DEATH(reservation.Shrink(101), "does not hold");
   reservation.Shrink(100);
 }
+#endif
 
 // Also where the expensive ones are left out their conditions compile, and are not worked out.
 TEST(AssertTest, ExpensiveAssertionsAreForDebugging) {
