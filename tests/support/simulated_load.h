@@ -17,7 +17,7 @@
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
 #include "src/published/paper.h"
-#include "src/reference/reference_filter.h"
+#include "src/reference/any_engine.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {
