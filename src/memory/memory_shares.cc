@@ -32,7 +32,6 @@ bool MemoryBudget::DivideFor(int64_t bytes) {
 void MemoryShares::Add(MemoryBudget* share) {
   const MutexLock lock(mutex_);
   used_.reserve(shares_.size() + 1);
-  if (!shares_.empty()) share->SetLimitOfShare(shares_.front()->limit_bytes());
   shares_.push_back(share);
 }
 

@@ -15,8 +15,8 @@ namespace lethe {
 // sixteenth of the whole is kept for those under their share, so that they need not wait until one over it
 // has given back. A stage alone has the whole.
 //
-// Invariant: all shares have one limit. While the sixteenth is touched it is the level that frees it if all
-// that hold more come down to it; else it is the whole. Thread-safe.
+// Invariant: all shares have one limit, a new one from the next division on. While the sixteenth is touched
+// it is the level that frees it if all that hold more come down to it; else it is the whole. Thread-safe.
 class MemoryShares {
  public:
   explicit MemoryShares(MemoryBudget* whole) : whole_(whole) {}

@@ -45,8 +45,8 @@ class SnapshotCycleTest : public testing::Test {
     for (int i = 0; i < ids; ++i) EXPECT_TRUE(task->filter()->Judge(absl::StrCat(i), clock_.Wall()).ok());
     InputRecord last;
     last.offset = 0;
-    task->Replayed(last, 1);
     task->SetCommitted(1);
+    task->Replayed(last, 1);
     task->Activate();
     task->RenewStatus();
     tasks_[task->id()] = std::move(task);

@@ -184,7 +184,7 @@ void Task::LeaveNamed() {
 }
 
 void Task::Committed() {
-  LETHE_ASSERT(next_ >= committed_ && filter_end_ <= committed_);
+  LETHE_ASSERT(next_ >= committed_ && HoldsCommittedAlone());
   if (snapshots_.taking != nullptr) snapshots_.taking->image->NoteEnd(next_);
   if (transaction_) transaction_->Commit();
   transaction_.reset();
@@ -215,7 +215,7 @@ void Task::Committed() {
 }
 
 void Task::RolledBack() {
-  LETHE_ASSERT(next_ >= committed_ && filter_end_ <= committed_);
+  LETHE_ASSERT(next_ >= committed_ && HoldsCommittedAlone());
   if (transaction_) transaction_->Abort();
   transaction_.reset();
   was_aborted_ = true;
@@ -232,6 +232,10 @@ void Task::RolledBack() {
   pace_.at_end_until = absl::InfinitePast();  // all of it is read again
   pace_.floor = absl::InfinitePast();
   if (pace_.waits()) pace_.look_again = absl::InfinitePast();
+}
+
+bool Task::HoldsCommittedAlone() const {
+  return filter_end_ <= committed_ || (points_ && points_->oldest().offset == filter_end_);
 }
 
 void Task::KnowsSinceStreamTime() {
@@ -278,7 +282,7 @@ void Task::SkipInReplay(int64_t end, absl::Time known_since) {
 }
 
 void Task::Activate() {
-  LETHE_ASSERT(!in_transaction() && filter_end_ <= committed_);
+  LETHE_ASSERT(!in_transaction() && HoldsCommittedAlone());
   phase_ = Phase::kActive;
   filter_->LimitStreamTime(absl::InfiniteFuture());
   KnowsSinceStreamTime();
@@ -340,7 +344,7 @@ void Task::LeaveLane() {
 
 void Task::Begin(Transaction transaction) {
   LETHE_ASSERT(phase_ == Phase::kActive && !in_transaction());
-  LETHE_ASSERT(filter_end_ == committed_ && next_ >= committed_);
+  LETHE_ASSERT(filter_end_ >= committed_ && next_ >= committed_ && HoldsCommittedAlone());
   transaction_.emplace(std::move(transaction));
 }
 

@@ -75,7 +75,8 @@ struct OwnSnapshots {
 };
 
 // Invariant, between transactions: the filter holds exactly the ids of [restart or origin, filter_end) that
-// passed; filter_end <= committed, with equality when kActive or kHeld.
+// passed; filter_end <= committed, with equality when kActive or kHeld, unless the log begins later and the
+// filter with it.
 //
 // Not thread-safe: it belongs to one lane at a time, and moves through KeptPartitions.
 class Task {
@@ -291,6 +292,9 @@ class Task {
 
   const Undeliverable* FindUndeliverable(int64_t offset) const;
   std::vector<TotalKeys> KeysOfTotals() const;
+  // Whether the filter has no id of a record that is not committed: where the log begins behind C it begins
+  // there, too, and is empty.
+  bool HoldsCommittedAlone() const;
   // After a restore: the filter knows all ids from the present stream time, or from an earlier one.
   void KnowsSinceStreamTime();
 
