@@ -97,7 +97,8 @@ TEST(ClientErrorsTest, AListenerThatClosesConnectionsIsExplained) {
   ASSERT_TRUE(client.ok()) << client.status();
   while (errors.Last(client->get()).ok()) absl::SleepFor(absl::Milliseconds(10));
   const absl::Status failed = absl::UnavailableError("asking");
-  EXPECT_TRUE(absl::StrContains(errors.Explain(client->get(), failed).message(), "security.protocol"));
+  const absl::Status explained = errors.Explain(client->get(), failed);
+  EXPECT_TRUE(absl::StrContains(explained.message(), "security.protocol")) << explained;
   EXPECT_EQ(errors.Explain(client->get(), absl::NotFoundError("asking")), absl::NotFoundError("asking"));
 }
 

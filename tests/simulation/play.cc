@@ -3,9 +3,14 @@
 #include <malloc.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -853,7 +858,23 @@ std::string KindOf(absl::string_view problem) {
   return kind;
 }
 
+namespace {
+
+// An assertion that fails ends the process: then this says in which schedule.
+char played[64];
+
+void NamePlayed(uint64_t seed) {
+  std::snprintf(played, sizeof played, "in the schedule of seed %" PRIu64 "\n", seed);
+  static const auto before = std::signal(SIGABRT, [](int) {
+    if (write(STDERR_FILENO, played, std::strlen(played)) < 0) return;
+  });
+  static_cast<void>(before);
+}
+
+}  // namespace
+
 Played Play(const Schedule& schedule, bool keeps_log) {
+  NamePlayed(schedule.seed);
   // What one schedule gives back serves the next: the system's pages would take as long as the schedule.
   static const bool keeps_memory =
       mallopt(M_MMAP_THRESHOLD, 64 << 20) != 0 && mallopt(M_TRIM_THRESHOLD, 1 << 30) != 0;

@@ -113,7 +113,9 @@ const std::vector<std::string>& PropertyNames() {
 // For the error of a connection.
 absl::string_view RemedyOf(absl::string_view error) {
   if (absl::StrContains(error, "certificate")) return "";  // librdkafka says more of it
-  if (absl::StrContains(error, "close connections")) return "; check that they run, and security.protocol";
+  if (absl::StrContains(error, "close connections") || absl::StrContains(error, "reset by peer")) {
+    return "; check that brokers run there, and security.protocol";
+  }
   if (absl::StrContains(error, "SSL") || absl::StrContains(error, "TLS")) {
     return "; see security.protocol: it is not that of the listener";
   }
@@ -296,12 +298,13 @@ void ClientErrors::Watch(ClientConfig& config) {
 
 absl::Status ClientErrors::Last(rd_kafka_t* client) {
   // Serves the callback. In a consumer that has read a log the messages that it did not take come by the same
-  // queue, and at these rd_kafka_poll() ends the process.
-  if (rd_kafka_type(client) == RD_KAFKA_PRODUCER) {
+  // queue, and at these rd_kafka_poll() ends the process. (Without a group it has read none.)
+  const bool may_have_read = rd_kafka_type(client) == RD_KAFKA_CONSUMER &&
+                             rd_kafka_poll_set_consumer(client) == RD_KAFKA_RESP_ERR_NO_ERROR;
+  if (!may_have_read) {
     rd_kafka_poll(client, 0);
     return last_;
   }
-  rd_kafka_poll_set_consumer(client);
   constexpr int kMostLeft = 1000;
   for (int left = 0; left < kMostLeft && MessagePtr(rd_kafka_consumer_poll(client, 0)) != nullptr;) ++left;
   return last_;

@@ -64,15 +64,16 @@ absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
   const std::vector<std::string> keys = KeysOf(entry.section);
   std::string hint;
   const std::string path = entry.section == kCounters ? entry.key : entry.Key();
-  if (entry.section.empty() && kafka::IsProperty(entry.key)) {
+  const std::optional<std::string> nearest = Nearest(path, keys);
+  const bool is_setting = entry.section.empty() && FindSetting(RunSettings(), entry.key) != nullptr;
+  const bool may_be_property = !nearest && !is_setting && absl::StrContains(entry.key, '.');
+  if (entry.section.empty() && (kafka::IsProperty(entry.key) || may_be_property)) {
     hint = "a property of librdkafka goes under 'kafka:'";
-  } else if (std::optional<std::string> nearest = Nearest(path, keys)) {
+  } else if (nearest) {
     hint = absl::StrCat("did you mean ", *nearest, "?");
-  } else if (entry.section.empty() && FindSetting(RunSettings(), entry.key) != nullptr) {
+  } else if (is_setting) {
     hint = absl::StrCat("write ", entry.key.substr(entry.key.find('.') + 1), " under '", SectionOf(entry.key),
                         ":'");
-  } else if (entry.section.empty() && absl::StrContains(entry.key, '.')) {
-    hint = "a property of librdkafka goes under 'kafka:'";
   } else {
     hint = absl::StrCat("the keys are ", absl::StrJoin(keys, ", "));
   }
