@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<absl::Time>> Answers::AskTimes(const std::vector<LogP
   for (const LogPlace& place : places) {
     const auto* const log = broker_.FindLog(place.topic, place.partition);
     if (log == nullptr) return absl::NotFoundError("no such partition");
-    times.push_back(TimeOfNext(*log, place.offset));
+    times.push_back(TimeOfNextCommitted(broker_, *log, place.offset));
   }
   return times;
 }

@@ -18,6 +18,15 @@ absl::Time TimeOfNext(const Log& log, int64_t offset) {
   return absl::InfiniteFuture();
 }
 
+absl::Time TimeOfNextCommitted(const Broker& broker, const Log& log, int64_t offset) {
+  for (int64_t at = std::max(offset, log.start()); at < log.stable_end(); ++at) {
+    const Entry& entry = log.at(at);
+    const bool is_seen = entry.kind == Entry::Kind::kRecord && broker.is_committed(entry.transaction);
+    if (is_seen) return absl::FromUnixMillis(entry.record.timestamp_ms);
+  }
+  return absl::InfiniteFuture();
+}
+
 absl::Status SimulatedBrokers::Ask() {
   thread_.Pass();
   if (!broker_.is_away() && connection_.is_up()) return absl::OkStatus();
@@ -113,7 +122,7 @@ absl::StatusOr<std::vector<absl::Time>> SimulatedBrokers::AskTimes(const std::ve
   for (const LogPlace& place : places) {
     const Log* const log = broker_.FindLog(place.topic, place.partition);
     if (log == nullptr) return absl::NotFoundError(absl::StrCat("there is no topic ", place.topic));
-    times.push_back(TimeOfNext(*log, place.offset));
+    times.push_back(TimeOfNextCommitted(broker_, *log, place.offset));
   }
   return times;
 }

@@ -16,6 +16,8 @@ namespace lethe::simulation {
 
 // The time of the first record at or after a place; InfiniteFuture: there is none.
 absl::Time TimeOfNext(const Log& log, int64_t offset);
+// The same as a reader with read_committed sees it.
+absl::Time TimeOfNextCommitted(const Broker& broker, const Log& log, int64_t offset);
 
 class SimulatedBrokers final : public Brokers {
  public:

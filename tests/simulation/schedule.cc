@@ -214,7 +214,10 @@ void SetOptions(Schedule& schedule) {
   schedule.keeps_places = schedule.has_static_members && dice.OneIn(3);
   // A stranger's topic would be refused where it must be told from another.
   schedule.accepts_output = dice.OneIn(2) || schedule.strangers > 0;
-  schedule.skips_deleted = dice.OneIn(3);
+  // A topic that is made again and stays empty is not committed at its new start then, and stands there.
+  schedule.skips_deleted =
+      dice.OneIn(3) && std::none_of(schedule.faults.begin(), schedule.faults.end(),
+                                    [](const Fault& each) { return each.kind == FaultKind::kRecreate; });
   // A replay would stop at what cannot be read, too.
   schedule.stops_at_short =
       dice.OneIn(4) && std::none_of(schedule.faults.begin(), schedule.faults.end(),
