@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "src/assertion.h"
-
 namespace lethe {
 
 MemoryBudget::MemoryBudget(MemoryShares& shares)
@@ -15,7 +13,6 @@ MemoryBudget::MemoryBudget(MemoryShares& shares)
 }
 
 MemoryBudget::~MemoryBudget() {
-  LETHE_DEBUG_ASSERT(used_bytes() == 0);
   if (shares_ != nullptr) shares_->Remove(this);
 }
 

@@ -43,6 +43,9 @@ void ExpectExact(const Finished& demo) {
   EXPECT_TRUE(absl::StrContains(demo.out, "lethe verify          both topics")) << demo.out;
 }
 
+// More events than the embedded broker keeps.
+TEST(DemoTest, IsExactWithItsDefaults) { ExpectExact(Demo({})); }
+
 TEST(DemoTest, IsExactOnTheEmbeddedBroker) {
   const Finished demo = Demo({"--events", "20000"});
   ExpectExact(demo);
