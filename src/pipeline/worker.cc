@@ -107,7 +107,7 @@ void Worker::Look() {
   if (ownership_.TakeRejoin()) state_.fatal = source_.Rejoin();
   ownership_.LookForMemory();
   input_watch_.Look();
-  if (!input_watch_.AreAllAbsent()) membership_.LookAtWait();
+  if (all_flows_.size() > 0 && !input_watch_.AreAllAbsent()) membership_.LookAtWait();
   if (!publisher_.IsDue()) return;
   // A filter of any lane may need the memory of one that this lane keeps.
   ownership_.GiveUpForMemory();

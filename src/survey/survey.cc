@@ -366,8 +366,8 @@ class Search {
     const Scored* found = nullptr;
     std::vector<bool> differ;
     const auto try_id = [&](const Scored& first, const Column& column) {
-      if (std::optional<std::vector<bool>> only = DifferOnlyInSending(column, singles, is_of_sending);
-          only && found == nullptr) {
+      if (found != nullptr) return;
+      if (auto only = DifferOnlyInSending(column, singles, is_of_sending)) {
         found = &first;
         differ = *std::move(only);
       }
@@ -552,9 +552,7 @@ class Times {
 
 class Survey::Impl {
  public:
-  explicit Impl(SurveyOptions options) : options_(std::move(options)) {
-    if (options_.id) Track({*options_.id}, options_.memory_bytes);
-  }
+  explicit Impl(SurveyOptions options) : options_(std::move(options)) {}
 
   void Add(const SurveyRecord& record) {
     ++records_;
@@ -617,7 +615,13 @@ class Survey::Impl {
   }
 
   void ChooseAndTrack() {
-    std::vector<Proposal> ids = Search(held_, options_.schemas).Choose(envelope_, sending_);
+    std::string envelope;
+    std::vector<Proposal> ids = Search(held_, options_.schemas).Choose(envelope, sending_);
+    if (options_.id) {
+      ids = {{*options_.id}};
+    } else {
+      envelope_ = std::move(envelope);
+    }
     const int64_t share = options_.memory_bytes / static_cast<int64_t>(ids.size());
     for (Proposal& id : ids) Track(std::move(id), share);
     for (const Held& held : held_) Measure(held.View());

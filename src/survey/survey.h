@@ -88,7 +88,7 @@ struct SurveyReport {
 };
 
 // Memory is about the limit at most, plus 16 MiB for the first records, which give the candidates if no id is
-// given. Thread-compatible.
+// given, and the places that name a sending. Thread-compatible.
 class Survey {
  public:
   explicit Survey(SurveyOptions options);

@@ -61,7 +61,7 @@ TEST(RulesTest, Rule3ATopicRecreatedBetweenRunsIsReadFromItsStart) {
   flow.SendIds("a", 1, 300);
   // Kafka deletes the group's offsets with the topic, so this is a group without any, which might write what
   // is in the output already.
-  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "accept-nonempty-output"));
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "accept_nonempty_output"));
   EXPECT_EQ(flow.OutputIds().size(), 300u);
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--accept-nonempty-output=true"})));
   EXPECT_EQ(flow.OutputIds().size(), 800u);

@@ -145,8 +145,7 @@ TEST(SourceTest, ARecordBehindAnEndIsSetAsideAndTakenBack) {
   EXPECT_EQ(next, task.next());
 }
 
-// A client that has read the times of records has others of theirs left, and is asked for its last error
-// then.
+// The client's queue still has records that were fetched beside those that it has read.
 TEST(BrokerClientTest, ItsLastErrorIsAskedForAfterItHasRead) {
   DaemonOptions options;
   options.process.brokers = SharedBroker().bootstrap();

@@ -255,7 +255,7 @@ TEST_F(CheckInMemory, AGroupThatBeginsWhereTheOutputHasRecordsIsRefused) {
   const std::string error =
       "error group of in: output topic out has records, and group g has no committed offsets of in";
   EXPECT_TRUE(absl::StrContains(Check(), error)) << Wrong(found_);
-  EXPECT_TRUE(absl::StrContains(Check(), "--output out-2"));
+  EXPECT_TRUE(absl::StrContains(Check(), "set output to out-2"));
   options_.accept_nonempty_output = true;
   EXPECT_EQ(Check(), "");
   options_.accept_nonempty_output = false;

@@ -168,9 +168,9 @@ TEST(TopicRules, WhatIsWrittenIsAsSafeAsTheInput) {
     topic->replicas = 1;
     EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning replicas;") << topic->name;
     topic->config["min.insync.replicas"] = "1";
-    EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning replicas;warning min.insync.replicas;");
+    EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning replicas;warning min.insync;");
     topic->replicas = 3;
-    EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning min.insync.replicas;");
+    EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning min.insync;");
     *topic = before;
   }
   topics.input.replicas = 1;

@@ -196,8 +196,8 @@ TEST_F(DaemonRunTest, AGroupThatBeginsWhereTheOutputHasRecordsIsRefused) {
   topics_.by_name["out"].records = {{.key = "a"}};
   const absl::Status refused = Run();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_NE(refused.message().find("--output out-2"), std::string::npos) << refused;
-  EXPECT_NE(refused.message().find("--accept-nonempty-output true"), std::string::npos) << refused;
+  EXPECT_NE(refused.message().find("set output to out-2"), std::string::npos) << refused;
+  EXPECT_NE(refused.message().find("set accept_nonempty_output"), std::string::npos) << refused;
   Restart();
   options_.accept_nonempty_output = true;
   EXPECT_TRUE(Run().ok());

@@ -649,6 +649,26 @@ TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
   EXPECT_EQ(run("c").first, Phase::kFailed);
 }
 
+// Where the group was set back, the remedy is behind the last of them.
+TEST_F(PipelineRulesTest, Rule16TotalsBeyondTheGroupNameTheFurthest) {
+  options_.counters = {CounterOfTotals()};
+  std::string problem;
+  for (int i = 0; i < 3; ++i) {
+    cluster_.Append(0, {absl::StrCat("k", i), absl::StrCat(R"({"id":")", i, R"("})"), 1'700'000'000'000});
+    Life life(cluster_, options_);
+    life.flows.at(0).topics.counter_max_bytes = {1'000'000};
+    life.Assign(0);
+    EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
+  }
+  cluster_.committed[0] = {{0, 0}, 1, ""};
+  Life life(cluster_, options_);
+  life.flows.at(0).topics.counter_max_bytes = {1'000'000};
+  const Task& task = life.Assign(0);
+  ASSERT_EQ(task.phase(), Phase::kFailed);
+  EXPECT_TRUE(absl::StrContains(task.problem(), "--to-offset 3")) << task.problem();
+  EXPECT_FALSE(absl::StrContains(task.problem(), "--to-offset 1")) << task.problem();
+}
+
 TEST_F(PipelineRulesTest, Rule16TotalsThatAreGoneAtARestartStopThePartition) {
   const CounterOptions counter = CounterOfTotals();
   options_.counters = {counter};

@@ -90,7 +90,7 @@ int Main(int argc, char** argv) {
       "undeliverable. %.1f s. A second of a processor plays %.0f, and %.0f of those with up to %d records\n",
       played, first, seed - 1, failures.size(), sum.records, sum.passed, sum.dropped, sum.undeliverable, real,
       all.per_second(), small.per_second(), kFewRecords);
-  // Behind the stories, where whoever sees the end of a long log finds them.
+  // Once more behind the stories: of a long log the end is read first.
   for (const std::string& failure : failures) std::cout << failure << "\n";
   if (failures.empty()) return 0;
   std::cout << "To play one again, with this commit: make simulate SCHEDULES=1 SEED=n\n";

@@ -12,27 +12,12 @@
 #include "gtest/gtest.h"
 #include "src/record/event_list.h"
 #include "src/survey/survey.h"
+#include "tests/support/survey_samples.h"
 
 namespace lethe {
 namespace {
 
-struct Sample {
-  std::optional<std::string> key;
-  std::map<std::string, std::string> headers;
-  std::optional<std::string> value;
-};
-
-class SampleHeaders : public RecordHeaders {
- public:
-  explicit SampleHeaders(const std::map<std::string, std::string>& headers) : headers_(headers) {}
-  std::optional<absl::string_view> Last(const std::string& name) const override {
-    const auto found = headers_.find(name);
-    return found == headers_.end() ? std::nullopt : std::optional<absl::string_view>(found->second);
-  }
-
- private:
-  const std::map<std::string, std::string>& headers_;
-};
+using test::Sample;
 
 std::optional<std::string> TextOf(const nlohmann::json& element) {
   if (!element.is_string()) return std::nullopt;
@@ -64,15 +49,8 @@ SurveyReport Surveyed(const std::vector<Sample>& samples, std::optional<IdSpec> 
   Survey survey({.id = std::move(id), .memory_bytes = 64 << 20});
   int64_t offset = 0;
   for (const Sample& sample : samples) {
-    const SampleHeaders headers(sample.headers);
-    std::vector<std::pair<absl::string_view, std::optional<absl::string_view>>> all;
-    for (const auto& [name, text] : sample.headers) all.emplace_back(name, text);
-    SurveyRecord record;
-    record.record = {.key = sample.key, .value = sample.value, .headers = &headers};
-    record.headers = all;
-    record.offset = offset;
-    record.time_ms = 1'795'860'000'000 + 20 * offset++;
-    survey.Add(record);
+    test::AddTo(survey, sample, offset, 1'795'860'000'000 + 20 * offset);
+    ++offset;
   }
   return survey.Report();
 }

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "src/survey/survey.h"
+#include "tests/support/survey_samples.h"
 
 namespace lethe {
 namespace {
@@ -26,23 +27,7 @@ using nlohmann::json;
 
 constexpr int64_t kBegin = 1'795'860'000;  // in seconds
 
-struct Sample {
-  std::optional<std::string> key;
-  std::map<std::string, std::string> headers;
-  std::optional<std::string> value;
-};
-
-class SampleHeaders : public RecordHeaders {
- public:
-  explicit SampleHeaders(const std::map<std::string, std::string>& headers) : headers_(headers) {}
-  std::optional<absl::string_view> Last(const std::string& name) const override {
-    const auto found = headers_.find(name);
-    return found == headers_.end() ? std::nullopt : std::optional<absl::string_view>(found->second);
-  }
-
- private:
-  const std::map<std::string, std::string>& headers_;
-};
+using test::Sample;
 
 // Event i of a stream, as it is sent for the attempt-th time. Everything but sending times is a function of
 // i.
@@ -365,21 +350,15 @@ TEST_P(CompanyStreamsTest, TheIdThatIsProposedFindsWhatWasSentAgain) {
     sent.emplace(i + (i % 4 == 0 ? 300 : 3), std::pair(i, 1));
     ++copies;
   }
-  Survey survey({.id = std::nullopt, .memory_bytes = 64 << 20});
-  int64_t offset = 0;
-  for (const auto& [turn, what] : sent) {
-    const Sample sample = stream.event(what.first, what.second);
-    const SampleHeaders headers(sample.headers);
-    std::vector<std::pair<absl::string_view, std::optional<absl::string_view>>> all;
-    for (const auto& [name, text] : sample.headers) all.emplace_back(name, text);
-    SurveyRecord record;
-    record.record = {.key = sample.key, .value = sample.value, .headers = &headers};
-    record.headers = all;
-    record.offset = offset++;
-    record.time_ms = Ms(turn, 0);
-    survey.Add(record);
-  }
-  const SurveyReport report = survey.Report();
+  const auto surveyed = [&](std::optional<IdSpec> id) {
+    Survey survey({.id = std::move(id), .memory_bytes = 64 << 20});
+    int64_t offset = 0;
+    for (const auto& [turn, what] : sent) {
+      test::AddTo(survey, stream.event(what.first, what.second), offset++, Ms(turn, 0));
+    }
+    return survey.Report();
+  };
+  const SurveyReport report = surveyed(std::nullopt);
   std::string proposed;
   for (size_t i = 0; i < report.candidates.size() && i < 5; ++i) {
     absl::StrAppend(&proposed, "\n  ", report.candidates[i].id.ToString(), ": ", report.candidates[i].remark);
@@ -393,18 +372,18 @@ TEST_P(CompanyStreamsTest, TheIdThatIsProposedFindsWhatWasSentAgain) {
     if (candidate.quality != IdQuality::kGood) continue;
     EXPECT_EQ(candidate.figures.copies.value, copies) << candidate.id.ToString() << ": " << candidate.remark;
   }
+  // Who takes the proposal is told the same of it.
+  const IdCandidate taken = surveyed(best.id).candidates.at(0);
+  EXPECT_EQ(taken.quality, best.quality) << taken.remark;
+  EXPECT_EQ(taken.figures.changed.value, best.figures.changed.value) << taken.remark;
 }
 
 // What a thing is seen doing many times are events, though they differ in their times alone.
 TEST(SurveyStreamsTest, HeartbeatsAreNoCopies) {
   Survey survey({.id = std::nullopt, .memory_bytes = 64 << 20});
   for (uint64_t i = 0; i < 3000; ++i) {
-    const Sample sample = Value({{"device_id", Uuid(i % 40, 1)}, {"lastSeen", Ms(i, 0)}, {"state", "up"}});
-    SurveyRecord record;
-    record.record = {.key = sample.key, .value = sample.value, .headers = nullptr};
-    record.offset = static_cast<int64_t>(i);
-    record.time_ms = Ms(i, 0);
-    survey.Add(record);
+    test::AddTo(survey, Value({{"device_id", Uuid(i % 40, 1)}, {"lastSeen", Ms(i, 0)}, {"state", "up"}}),
+                static_cast<int64_t>(i), Ms(i, 0));
   }
   const SurveyReport report = survey.Report();
   EXPECT_EQ(report.candidates.at(0).id.ToString(), "value");

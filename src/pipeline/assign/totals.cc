@@ -16,9 +16,16 @@
 namespace lethe {
 namespace {
 
-// Takes over a record of the counter's topic. Whether it is one of this partition, or stops it.
+// The total of a partition that has counted furthest beyond the group's offset.
+struct AheadTotal {
+  int64_t offset = 0;
+  std::string place;
+};
+
+// Takes over a record of the counter's topic. Whether it is one of this partition, or stops it. `ahead`: of
+// the partition, if there is one.
 bool Take(const DaemonOptions& options, size_t counter, Task& task, const InputRecord& record,
-          OtherTotals& others) {
+          OtherTotals& others, AheadTotal& ahead) {
   if (task.phase() == Phase::kFailed) return true;
   const auto total = CounterTotal::Parse(record.key.value_or(""), record.value);
   const std::string place =
@@ -41,13 +48,7 @@ bool Take(const DaemonOptions& options, size_t counter, Task& task, const InputR
     return true;
   }
   if (total->offset > task.committed()) {
-    FailPartition(
-        task, absl::StrCat(place, ": the total has everything before offset ", total->offset, " of ",
-                           task.Name(), ", and the group is at ", task.committed(),
-                           ": the group was reset, or the input was recreated. Records read again would be "
-                           "counted twice. Set the group's offset to ",
-                           total->offset, " or later, or give counter ", name,
-                           " another output, where it counts from the group's offset on"));
+    if (total->offset > ahead.offset) ahead = {total->offset, place};
     return true;
   }
   CounterSums& sums = task.sums()[counter];
@@ -57,6 +58,23 @@ bool Take(const DaemonOptions& options, size_t counter, Task& task, const InputR
     sums.Forget(total->key);
   }
   return true;
+}
+
+void FailForAhead(const DaemonOptions& options, size_t counter, Task& task, const AheadTotal& ahead) {
+  const std::string input = absl::StrCat(options.input, ":", task.id().partition);
+  const std::string skip = ResetOffsets(options.process, options.process.group, {input},
+                                        absl::StrCat("--to-offset ", ahead.offset));
+  FailPartition(
+      task, absl::StrCat(
+                ahead.place, ": the total has everything before offset ", ahead.offset, " of ", task.Name(),
+                ", and the group is at ", task.committed(),
+                ": the group was reset, or the input was recreated. Records read again would be counted "
+                "twice. Give counter ",
+                options.counters[counter].name, " another output, where it counts from the group's offset on",
+                // In a log that was recreated and is shorter these would be other records.
+                ahead.offset > task.log_end()
+                    ? ""
+                    : absl::StrCat(", or, if the output has their events, skip them: ", skip)));
 }
 
 // Compares the totals that were read with those that the group's commit says of. A counter that has not
@@ -100,12 +118,13 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
   const absl::Time begin = clock.Steady();
   int64_t records = 0;
   std::set<int32_t> with_any;
+  std::map<int32_t, AheadTotal> ahead;
   OtherTotals others(options, of);
   const absl::Status read = cluster.ReadTotals(
       of.output, partitions,
       [&](const InputRecord& record) {
         ++records;
-        if (Take(options, counter, *by_id.at(record.partition), record, others)) {
+        if (Take(options, counter, *by_id.at(record.partition), record, others, ahead[record.partition])) {
           with_any.insert(record.partition);
         }
       },
@@ -119,7 +138,11 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
     spdlog::warn("counter topic {} {}: {}", of.output, text, OtherTotals::kRemedy);
   }
   for (const auto& [partition, task] : by_id) {
-    if (read.ok()) CheckComplete(options, counter, *task, with_any.contains(partition));
+    if (!read.ok()) continue;
+    if (ahead[partition].offset > 0 && task->phase() != Phase::kFailed) {
+      FailForAhead(options, counter, *task, ahead[partition]);
+    }
+    CheckComplete(options, counter, *task, with_any.contains(partition));
   }
   return read;
 }

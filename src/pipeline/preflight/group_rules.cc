@@ -70,10 +70,10 @@ Finding WrittenBefore(const DaemonOptions& options, bool is_certain) {
                    " has no committed offsets of ", absl::StrJoin(options.inputs(), ", "),
                    ": lethe would write the whole input to it, perhaps once more"),
       absl::StrCat("if another group wrote to it, or this one's offsets expired or were deleted, correct "
-                   "group, or name a new output in the same command: --output ",
+                   "group, or set output to ",
                    options.output,
                    "-2 (lethe check --create creates it like the input). If its records are others, or "
-                   "are wanted twice: --accept-nonempty-output true, until the group has committed")};
+                   "are wanted twice, set accept_nonempty_output to true until the group has committed")};
 }
 
 Finding ApplyCommitRules(const DaemonOptions& options, const std::string& id_fingerprint,

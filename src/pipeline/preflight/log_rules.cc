@@ -88,7 +88,7 @@ class LogRules {
       }
     }
     if (lacking == 0) return;
-    // No error: whoever may write to the input can name any schema, and `run` handles it.
+    // A warning only: every producer of the input can name any schema, and `run` handles it.
     add(Severity::kWarning,
         absl::StrCat(
             "lacks ", lacking, " of ", Several(static_cast<int64_t>(sample_.schemas.size()), "schema"),

@@ -195,7 +195,8 @@ class Rules {
     const int64_t own = topic_.Number(kMinInSync, 1);
     const int64_t wanted = input.Number(kMinInSync, 1);
     const std::string set = absl::StrCat(kMinInSync, "=", wanted);
-    Check(own >= wanted, kMinInSync, absl::StrCat("has ", kMinInSync, "=", own, ", the input has ", wanted),
+    // The whole name is longer than the column of names.
+    Check(own >= wanted, "min.insync", absl::StrCat("has ", kMinInSync, "=", own, ", the input has ", wanted),
           Severity::kWarning,
           "fewer brokers need to have a record before it counts as written, and it may be lost with them",
           topic_.replicas >= wanted || topic_.replicas == 0 ? Alter(set)

@@ -26,16 +26,16 @@
 //   u    the undeliverable records from RESTART on, the newest first, each DISTANCE before the previous one;
 //        the oldest are left out beyond kMostListBytes
 //   lt   the timestamp of the record of b, which tells an expired log from a cut one
-//   ti   the id of the input topic in the cluster, which tells a topic from one of its name that was made
-//   later nt   of the router of scope: topic: no record from the committed offset on is older, but for wrong
+//   ti   the topic id of the input: one that was created later under the same name has another
+//   nt   of the router of scope: topic: no record from the committed offset on is older, but for wrong
 //        timestamps
 //   wt   the wall clock of the commit, by which records were judged to be too far ahead
 //   tk   of each counter with totals its fingerprint, and how many keys have a total in this partition: a
 //        topic of totals that has fewer was deleted, or cut
 // Unknown fields are ignored; a word without '=' is damage.
 //
-// lethe/1 is the same with fewer fields. Lethe reads it and writes the new one,
-// which versions that know only lethe/1 refuse.
+// lethe/1 is the same with fewer fields. Lethe reads it and writes the new one, which versions that know only
+// lethe/1 refuse.
 #ifndef LETHE_SRC_PIPELINE_RESTORE_COMMIT_METADATA_H_
 #define LETHE_SRC_PIPELINE_RESTORE_COMMIT_METADATA_H_
 
