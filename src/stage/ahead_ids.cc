@@ -151,12 +151,14 @@ void AheadIds::Transfer(Self& self, Fields& fields) {
   for (auto& time_ms : self.recent_) fields.Time(time_ms);
   fields.Count(self.read_);
   fields.Int(self.size_, 0, kMost);
+  int64_t record = 0;
   for (size_t i = 0; i < self.size_ && fields.ok(); ++i) {
     auto& entry = self.entries_[i];
     fields.Word(entry.id.a);
     fields.Word(entry.id.b);
     fields.Time(entry.passed_ms);
-    fields.Count(entry.record);
+    fields.Int(entry.record, record, self.read_);
+    record = entry.record;
     fields.Int(entry.is_untimed, 0, 1);
   }
   fields.Time(self.left_ms_);

@@ -183,6 +183,7 @@ void Shard::Forget(IdHash id) {
   if (renews_) filter_->ContainsAt({found, 1}, {&in_filter, 1});  // then it was renewed, and did not pass
   if (in_filter == Verdict::kUnique) --pending_unique_;
   pending_.Forget(id);
+  again_.Forget(id);
   audit_.Forget(id);
 }
 
@@ -191,6 +192,7 @@ void Shard::Commit(int64_t start_ms, int64_t stream_time_ms) noexcept {
   filter_->AdvanceTo(start_ms);
   audit_.AdvanceTo(start_ms);
   const absl::Span<const TimedId> ids = pending_.InOrder();
+  LETHE_DEBUG_ASSERT(again_.size() <= ids.size());
   for (size_t begin = 0; begin < ids.size();) {
     const bool is_again = IsAgain(ids[begin]);
     size_t end = begin + 1;
@@ -218,7 +220,6 @@ void Shard::Abort() noexcept {
 bool Shard::IsAgain(const TimedId& timed) const { return renews_ || again_.Find(timed.id) != nullptr; }
 
 void Shard::EndTransaction() {
-  LETHE_DEBUG_ASSERT(again_.size() <= pending_.places());
   pending_.Clear();
   pending_unique_ = 0;
   pending_duplicates_ = 0;

@@ -136,10 +136,10 @@ int Main(int64_t events) {
   simdjson::dom::parser parser;
   for (const char* memory : {"256MiB", "1GiB"}) {
     const absl::Time begin = absl::Now();
-    const Finished finished =
-        OrExit(RunToEnd({.args = {LETHE_PROGRAM, "verify", "--config", config, "--since", "all", "--share",
-                                  "1", "--memory", memory, "--format", "json"}},
-                        absl::Hours(1)));
+    ProcessOptions verify;
+    verify.args = {LETHE_PROGRAM, "verify", "--config", config, "--since",  "all",
+                   "--share",     "1",      "--memory", memory, "--format", "json"};
+    const Finished finished = OrExit(RunToEnd(verify, absl::Hours(1)));
     const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
     rusage usage = {};
     getrusage(RUSAGE_CHILDREN, &usage);

@@ -24,6 +24,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/faults/run.h"
 #include "tests/faults/schedule.h"
 #include "tests/faults/site.h"
@@ -49,7 +50,7 @@ class Chaos {
     std::sort(failed_.begin(), failed_.end());
     std::cout << schedules_ << " schedules with " << faults_ << " faults, " << records_ << " records, "
               << client_copies_ << " of them copies that the client made; " << news_.ToString() << "; "
-              << Rounded(absl::Now() - begin_) << ": "
+              << Rounded(SteadyNow() - begin_) << ": "
               << (!failed_.empty() ? absl::StrCat(failed_.size(), " FAILED: ", absl::StrJoin(failed_, ", "))
                   : !HasBitten()   ? "FAILED: some of this was not met once"
                                    : "all well")
@@ -78,7 +79,7 @@ class Chaos {
     const Schedule schedule = MakeSchedule(first_ + static_cast<uint64_t>(next_));
     std::cout << "[" << ++next_ << "/" << schedules_;
     if (done_ > 0) {
-      std::cout << ", " << Rounded((absl::Now() - begin_) / done_ * (schedules_ - done_)) << " left";
+      std::cout << ", " << Rounded((SteadyNow() - begin_) / done_ * (schedules_ - done_)) << " left";
     }
     std::cout << "] seed " << schedule.seed << ": " << schedule.Outline() << std::flush;
     faults_ += schedule.faults.size();
@@ -98,14 +99,14 @@ class Chaos {
     if (mkdtemp(folder.data()) == nullptr) {
       return Fail(schedule.seed, {absl::StrCat("cannot make a folder like ", folder)}, "");
     }
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyNow();
     Run run(schedule, *site, program_, folder);
     const absl::StatusOr<Judgement> judgement = run.Play();
     if (!judgement.ok()) {
       site.reset();  // whatever is wrong with it, the next begins again
       return Fail(schedule.seed, {absl::StrCat("the harness: ", judgement.status().ToString())}, folder);
     }
-    Sum(schedule.seed, *judgement, run.news(), absl::Now() - begin);
+    Sum(schedule.seed, *judgement, run.news(), SteadyNow() - begin);
     if (!judgement->problems.empty()) return Fail(schedule.seed, judgement->problems, folder);
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
@@ -137,7 +138,7 @@ class Chaos {
   const std::string program_;
   const uint64_t first_;
   const int schedules_;
-  const absl::Time begin_ = absl::Now();
+  const absl::Time begin_ = SteadyNow();
 
   std::mutex mutex_;  // guards what follows, and what is printed
   int next_ = 0;

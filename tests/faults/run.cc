@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/faults/second_judge.h"
 #include "tests/support/daemon.h"
 #include "tests/support/free_port.h"
@@ -461,13 +462,13 @@ absl::Status Run::Terminate(Instance& instance) {
 
 void Run::AwaitEnd(int i) {
   Instance& instance = instances_[static_cast<size_t>(i)];
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   const absl::StatusOr<int> code = instance.process->Wait(kEnd);
   if (!code.ok()) {
     Problem(absl::StrCat("lethe ", i, " did not end when asked to: ", code.status().message()));
   } else {
     Say(absl::StrFormat("lethe %d has ended with %d, %s later", i, *code,
-                        absl::FormatDuration(absl::Now() - begin)));
+                        absl::FormatDuration(SteadyNow() - begin)));
     // While brokers and wires are broken it may have to give up: nothing is lost by that.
     const bool gave_up = !healed_ && *code == 1 &&
                          absl::StrContains(instance.process->Stderr(), "the broker did not answer in time");

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/faults/run.h"
 #include "tests/support/daemon.h"
 
@@ -56,8 +57,8 @@ std::string Run::SnapshotsOf(int i) const {
 }
 
 int Run::AwaitSnapshots(int from) {
-  const absl::Time patience = absl::Now() + kFirstSnapshot;
-  while (absl::Now() < patience) {
+  const absl::Time patience = SteadyNow() + kFirstSnapshot;
+  while (SteadyNow() < patience) {
     for (int n = 0; n < kMaxInstances; ++n) {
       const int i = (from + n) % kMaxInstances;
       const Instance& instance = instances_[static_cast<size_t>(i)];

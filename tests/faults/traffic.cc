@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/faults/schedule.h"
 
 namespace lethe::test {
@@ -105,9 +106,9 @@ void Traffic::OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* o
 }
 
 void Traffic::Run() {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   while (!stopping_) {
-    const int64_t due = options_.per_second * absl::ToInt64Milliseconds(absl::Now() - begin) / 1000;
+    const int64_t due = options_.per_second * absl::ToInt64Milliseconds(SteadyNow() - begin) / 1000;
     while (sent_ < due && !stopping_) SendNext();
     rd_kafka_poll(producer_.get(), static_cast<int>(absl::ToInt64Milliseconds(kTick)));
   }

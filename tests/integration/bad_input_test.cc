@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/support/flow.h"
 #include "tests/support/free_port.h"
 #include "tests/support/pipeline.h"
@@ -154,14 +155,14 @@ void RunWithRefusals(Flow& flow, const KafkaClient::Configs& output, const std::
   }
   ASSERT_FALSE(refused.empty());
   ASSERT_FALSE(expected.empty());
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   const auto daemon = flow.Start(args);
   ASSERT_TRUE(AwaitJudged(*daemon, records.size()));
   EXPECT_EQ(Verdicts(*daemon, "undeliverable"), static_cast<double>(refused.size()));
   EXPECT_EQ(Verdicts(*daemon, "unique"), static_cast<double>(expected.size()));
   // The first is told, and after that one in five seconds, however many there are, and however often they are
   // judged again.
-  const auto most = static_cast<size_t>((absl::Now() - start) / absl::Seconds(5)) + 1;
+  const auto most = static_cast<size_t>((SteadyNow() - start) / absl::Seconds(5)) + 1;
   std::vector<std::string> told = absl::StrSplit(daemon->Log(), '\n');
   std::erase_if(told, [](const std::string& line) { return !absl::StrContains(line, ": undeliverable: "); });
   EXPECT_GE(told.size(), 1u);

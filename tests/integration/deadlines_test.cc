@@ -28,6 +28,7 @@
 #include "connectors/kafka/group/broker_client.h"
 #include "connectors/kafka/snapshots/snapshot_log.h"
 #include "connectors/kafka/topics/topic_reader.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/support/daemon.h"
 #include "tests/support/free_port.h"
 #include "tests/support/kafka_broker.h"
@@ -136,9 +137,9 @@ TEST_P(LostLeaderTest, Rule29NoQuestionOutlivesItsDeadline) {
        }},
       {"totals",
        [&] {
-         const absl::Time give_up = absl::Now() + kLongestAttempt / 2;
+         const absl::Time give_up = SteadyNow() + kLongestAttempt / 2;
          return kafka::ReadTotals(
-             options, topic, {0}, [](const InputRecord&) {}, [&] { return absl::Now() < give_up; });
+             options, topic, {0}, [](const InputRecord&) {}, [&] { return SteadyNow() < give_up; });
        }},
       {"settled bounds", [&] { return log->FindSettledBounds(always); }},
       {"begin of the log", [&] { return log->FindLogBegins(always); }},
@@ -150,13 +151,13 @@ TEST_P(LostLeaderTest, Rule29NoQuestionOutlivesItsDeadline) {
     // These two share a client.
     if (name == "begin of the log") continue;
     threads.emplace_back([&name = name, &ask = ask] {
-      const absl::Time give_up = absl::Now() + kNewLeaderPatience;
+      const absl::Time give_up = SteadyNow() + kNewLeaderPatience;
       absl::Status answer;
       do {
-        const absl::Time begin = absl::Now();
+        const absl::Time begin = SteadyNow();
         answer = ask();
-        EXPECT_LT(absl::Now() - begin, kLongestAttempt) << name << ": " << answer;
-      } while (!answer.ok() && absl::Now() < give_up);
+        EXPECT_LT(SteadyNow() - begin, kLongestAttempt) << name << ": " << answer;
+      } while (!answer.ok() && SteadyNow() < give_up);
       EXPECT_TRUE(answer.ok()) << name << ": " << answer;
     });
   }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/integration/counting.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
@@ -102,8 +103,8 @@ class LateRequestsTest : public testing::TestWithParam<LateHistory> {
     for (int attempt = 0; attempt < 5 && !Wire().is_held(); ++attempt) {
       ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon.Get("/readyz").status == 200; }));
       ASSERT_TRUE(daemon.process().Signal(SIGSTOP).ok());
-      const absl::Time until = absl::Now() + absl::Seconds(3);
-      ASSERT_TRUE(SendUntil(flow, clients, [&] { return absl::Now() > until; }));
+      const absl::Time until = SteadyNow() + absl::Seconds(3);
+      ASSERT_TRUE(SendUntil(flow, clients, [&] { return SteadyNow() > until; }));
       ASSERT_TRUE(daemon.process().Signal(SIGCONT).ok());
       const double committed = daemon.Metric("lethe_transactions_committed_total");
       ASSERT_TRUE(SendUntil(flow, clients, [&] {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
 #include "tests/support/retrying_clients.h"
@@ -43,11 +44,11 @@ TEST(MembershipTest, AnInstanceThatCrashedTakesItsPlaceAgainAtOnce) {
   auto daemon = flow.Start(kLongSession);
   flow.SendIds("a", 1, 100);
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 100; }));
-  const absl::Time killed = absl::Now();
+  const absl::Time killed = SteadyNow();
   Kill(*daemon);
   daemon = flow.Start(kLongSession);
   ASSERT_TRUE(daemon->AwaitReady());
-  EXPECT_LT(absl::Now() - killed, kLong);
+  EXPECT_LT(SteadyNow() - killed, kLong);
   flow.SendIds("a", 51, 150);
   EXPECT_TRUE(daemon->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
   EXPECT_TRUE(daemon->Stop());
@@ -111,12 +112,12 @@ TEST(MembershipTest, AnInstanceThatIsStoppedLeavesTheGroupAtOnce) {
     ASSERT_TRUE(one->AwaitReady());
     const auto two = flow.Start(args + Args{"--instance=two"});
     ASSERT_TRUE(two->Await([&] { return Owned(*one) == 2 && Owned(*two) == 2; })) << two->Log();
-    const absl::Time stopped = absl::Now();
+    const absl::Time stopped = SteadyNow();
     ASSERT_TRUE(one->Stop());
     EXPECT_TRUE(two->Await([&] { return Owned(*two) == 4; })) << two->Log();
     EXPECT_TRUE(two->Stop());
     flow.ResetGroup({{0, ""}, {0, ""}, {0, ""}, {0, ""}});  // which takes a group that all have left
-    EXPECT_LT(absl::Now() - stopped, kLong);
+    EXPECT_LT(SteadyNow() - stopped, kLong);
   }
 }
 

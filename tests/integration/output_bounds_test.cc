@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/support/flow.h"
 #include "tests/support/process.h"
 #include "tests/support/shared_broker.h"
@@ -114,10 +115,10 @@ TEST(OutputBoundsTest, Rule4ManyRefusedTimestampsCostFewAborts) {
     records.push_back(WithId(id, 0, now));
   }
   flow.Send(records);
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   const auto daemon = flow.Start();
   ASSERT_TRUE(AwaitJudged(*daemon, records.size())) << daemon->Log();
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  const double seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
   EXPECT_EQ(Verdicts(*daemon, "undeliverable"), refused);
   EXPECT_EQ(Verdicts(*daemon, "duplicate"), refused);
   std::cout << kRecords / seconds << " records/s\n";
@@ -195,10 +196,10 @@ TEST(OutputBoundsTest, Rule22AnOutputUnderAQuotaGetsWhatItTakes) {
     ASSERT_TRUE(daemon->Await([&] { return committed() > before; })) << daemon->Log();
     // Long enough that a commit of two seconds more or less does not matter.
     const int64_t first = committed();
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyNow();
     ASSERT_TRUE(daemon->Await([&] { return committed() >= first + rate * 15 / 1000; })) << daemon->Log();
     const double bytes = static_cast<double>(committed() - first) * 1000;
-    const double used = bytes / rate / absl::ToDoubleSeconds(absl::Now() - begin);
+    const double used = bytes / rate / absl::ToDoubleSeconds(SteadyNow() - begin);
     std::cout << rate << " bytes/s: " << 100 * used << " % of the quota\n";
     EXPECT_GE(used, 0.8) << rate;
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/support/flow.h"
 #include "tests/support/retrying_clients.h"
 
@@ -39,9 +40,9 @@ inline testing::AssertionResult IsRefused(const Finished& finished, const std::s
 // The stream goes on until the condition is met.
 inline testing::AssertionResult SendUntil(Flow& flow, RetryingClients& clients,
                                           const std::function<bool()>& met) {
-  const absl::Time deadline = absl::Now() + absl::Minutes(1);
+  const absl::Time deadline = SteadyNow() + absl::Minutes(1);
   while (!met()) {
-    if (absl::Now() >= deadline) return testing::AssertionFailure() << "not within a minute of the stream";
+    if (SteadyNow() >= deadline) return testing::AssertionFailure() << "not within a minute of the stream";
     flow.Send(clients.Take(300));
     absl::SleepFor(absl::Milliseconds(20));  // or the sender takes the processor from those under test
   }

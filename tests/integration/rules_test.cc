@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/support/flow.h"
 #include "tests/support/oracle.h"
 #include "tests/support/pipeline.h"
@@ -370,8 +371,8 @@ OpenTransaction OpenIn(const Flow& flow) {
 // Lets the process stand still in the middle of a transaction, some of which is in the log.
 testing::AssertionResult StopInTransaction(Flow& flow, RetryingClients& clients, Daemon& daemon,
                                            OpenTransaction& open) {
-  const absl::Time deadline = absl::Now() + absl::Minutes(1);
-  while (absl::Now() < deadline) {
+  const absl::Time deadline = SteadyNow() + absl::Minutes(1);
+  while (SteadyNow() < deadline) {
     // Soon after a commit, so that the next one is far.
     const double commits = daemon.Metric("lethe_transactions_committed_total");
     testing::AssertionResult sent = SendUntil(

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/support/acls.h"
 #include "tests/support/flow.h"
 #include "tests/support/free_port.h"
@@ -635,9 +636,9 @@ TEST_F(SecurityTest, NoWayToGoWrongShowsASecret) {
     started.emplace_back(what, flow.StartCommand("run", args + Args{"--exit-at-end"}));
   }
   // Some wait for a broker that lets them in.
-  const absl::Time end = absl::Now() + absl::Seconds(6);
+  const absl::Time end = SteadyNow() + absl::Seconds(6);
   for (const auto& [what, process] : started) {
-    process->Wait(std::max(end - absl::Now(), absl::ZeroDuration())).IgnoreError();
+    process->Wait(std::max(end - SteadyNow(), absl::ZeroDuration())).IgnoreError();
     EXPECT_TRUE(NoSecretIn(process->Stdout() + process->Stderr())) << what;
   }
 }

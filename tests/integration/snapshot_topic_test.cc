@@ -25,6 +25,7 @@
 #include "connectors/kafka/snapshots/snapshot_log.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/snapshots/snapshots.h"
 #include "tests/support/flow.h"
@@ -155,7 +156,7 @@ class WatchdogSocket {
     auto daemon = flow.Start(args);
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_USEC");
-    last_ = absl::Now();
+    last_ = SteadyNow();
     return daemon;
   }
   // To be called all the time.
@@ -164,9 +165,9 @@ class WatchdogSocket {
     ssize_t size = 0;
     while ((size = recv(socket_, datagram, sizeof datagram, MSG_DONTWAIT)) > 0) {
       if (absl::StrContains(absl::string_view(datagram, static_cast<size_t>(size)), "WATCHDOG=1"))
-        last_ = absl::Now();
+        last_ = SteadyNow();
     }
-    longest_silence_ = std::max(longest_silence_, absl::Now() - last_);
+    longest_silence_ = std::max(longest_silence_, SteadyNow() - last_);
   }
   absl::Duration longest_silence() const { return longest_silence_; }
 
@@ -182,14 +183,14 @@ TEST_F(SnapshotsInTopicTest, ALoadThatTakesLongIsNoHangNorLeavesTheGroup) {
   LeaveOneThatLoadsSlowly();
   constexpr absl::Duration kLimit = absl::Seconds(8);
   WatchdogSocket watchdog;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   const auto daemon = watchdog.Start(
       flow_, slow_ + Args{"--kafka=session.timeout.ms=8000", "--kafka=max.poll.interval.ms=8000"}, kLimit);
   ASSERT_TRUE(daemon->Await([&] {
     watchdog.Listen();
     return absl::StrContains(daemon->Log(), "is loaded");
   })) << daemon->Log();
-  EXPECT_GT(absl::Now() - start, kLimit + absl::Seconds(1)) << "too fast for this test";
+  EXPECT_GT(SteadyNow() - start, kLimit + absl::Seconds(1)) << "too fast for this test";
   EXPECT_LT(watchdog.longest_silence(), kLimit);
   ASSERT_TRUE(daemon->AwaitReady());
   EXPECT_FALSE(absl::StrContains(daemon->Log(), "MAXPOLL")) << daemon->Log();
@@ -205,9 +206,9 @@ TEST_F(SnapshotsInTopicTest, AStopWhileOneIsLoadedEndsWell) {
     return absl::StrContains(daemon->Get("/readyz").body,
                              absl::StrCat("the snapshot of ", flow_.input(), "-0 is being loaded"));
   })) << daemon->Log();
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   EXPECT_TRUE(daemon->Stop()) << daemon->Log();
-  EXPECT_LT(absl::Now() - start, absl::Seconds(3));
+  EXPECT_LT(SteadyNow() - start, absl::Seconds(3));
   EXPECT_TRUE(absl::StrContains(daemon->Log(), "all committed, left the group")) << daemon->Log();
   EXPECT_FALSE(absl::StrContains(daemon->Log(), "is loaded")) << "too fast for this test";
   EXPECT_FALSE(absl::StrContains(daemon->Log(), "is rebuilt from the log")) << daemon->Log();
@@ -317,9 +318,9 @@ TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
   absl::Duration took;
   absl::Status dropped;
   std::thread dropping([&] {
-    const absl::Time start = absl::Now();
+    const absl::Time start = SteadyNow();
     dropped = store->DropOlder(0, own, others, true);
-    took = absl::Now() - start;
+    took = SteadyNow() - start;
   });
   store->Stop();
   dropping.join();

@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/broker/embedded_broker.h"
 #include "connectors/kafka/client/fixed_properties.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/support/reply_server.h"
 
 namespace lethe::kafka {
@@ -172,16 +173,16 @@ absl::Duration Waits(const EmbeddedBroker& broker, bool fetches_on) {
                     : MessagePtr(rd_kafka_consumer_poll(consumer->get(), timeout_ms)) != nullptr;
   };
   absl::Duration waits;
-  const absl::Time deadline = absl::Now() + absl::Minutes(2);
+  const absl::Time deadline = SteadyNow() + absl::Minutes(2);
   for (int i = 0; i < 5; ++i) {
-    while (rd_kafka_queue_length(queue.get()) < kFull && absl::Now() < deadline) std::this_thread::yield();
+    while (rd_kafka_queue_length(queue.get()) < kFull && SteadyNow() < deadline) std::this_thread::yield();
     while (rd_kafka_queue_length(queue.get()) > 0) poll(0);
-    const absl::Time emptied = absl::Now();
+    const absl::Time emptied = SteadyNow();
     while (!poll(1000) && absl::Now() < deadline) {
     }
-    waits += absl::Now() - emptied;
+    waits += SteadyNow() - emptied;
   }
-  EXPECT_LT(absl::Now(), deadline);
+  EXPECT_LT(SteadyNow(), deadline);
   return waits;
 }
 

@@ -21,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "connectors/registry/patient_schemas.h"
 #include "connectors/registry/schema_files.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/record/record_reader.h"
 #include "tests/support/encodings.h"
 #include "tests/support/fake_registry.h"
@@ -49,7 +50,7 @@ RegistryOptions Quick(std::vector<std::string> urls) {
 }
 
 bool WaitUntil(const std::function<bool()>& condition) {
-  for (const absl::Time end = absl::Now() + kPatience; absl::Now() < end;) {
+  for (const absl::Time end = SteadyNow() + kPatience; SteadyNow() < end;) {
     if (condition()) return true;
     absl::SleepFor(absl::Milliseconds(1));
   }
@@ -172,12 +173,12 @@ TEST(SchemaRegistryTest, ReferencesAreBounded) {
 TEST(SchemaRegistryTest, ASchemaThatTheRegistryLacksIsAskedForAgainAndThenUnknown) {
   FakeRegistry registry;
   SchemaRegistry source(Quick({registry.url()}));
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   const SchemaLookup lookup = Await(source, 7);
   EXPECT_EQ(lookup.state, State::kUnknown);
   EXPECT_TRUE(absl::StrContains(lookup.why, "schema id 7")) << lookup.why;
   EXPECT_TRUE(absl::StrContains(lookup.why, "404")) << lookup.why;
-  EXPECT_GE(absl::Now() - begin, kMissing);
+  EXPECT_GE(SteadyNow() - begin, kMissing);
   EXPECT_GE(registry.requests(), 3u);
   EXPECT_EQ(source.figures().waiting, 0);
   const size_t requests = registry.requests();
@@ -209,7 +210,7 @@ TEST(SchemaRegistryTest, AnUnknownSchemaIsForgottenAndFound) {
 TEST(SchemaRegistryTest, ForgedIdsShareOnePatience) {
   FakeRegistry registry;
   SchemaRegistry source(Quick({registry.url()}));
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   ASSERT_EQ(Await(source, 1).state, State::kUnknown);
   const size_t first = registry.requests();
   constexpr int kForged = 300;
@@ -218,7 +219,7 @@ TEST(SchemaRegistryTest, ForgedIdsShareOnePatience) {
   // so some are asked for again, on a slow machine more.
   ASSERT_GT(first, 4u);
   EXPECT_LT(registry.requests() - first, 2u * kForged);
-  EXPECT_GT(absl::Now() - begin, absl::Milliseconds(2000))
+  EXPECT_GT(SteadyNow() - begin, absl::Milliseconds(2000))
       << "the registry is asked 100 times a second at most";
 }
 
@@ -356,12 +357,12 @@ TEST(SchemaRegistryTest, ASlowRegistryTimesOutAndTheEndWaitsForNothing) {
   options.timeout = absl::Hours(1);
   const ReplyServer silent([](int connection) { ReplyServer::ReadAll(connection); });
   options.urls = {UrlOf(silent)};
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   {
     SchemaRegistry source(options);
     source.Find(7);
   }
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(30));
+  EXPECT_LT(SteadyNow() - begin, absl::Seconds(30));
 }
 
 TEST(SchemaRegistryTest, GarbageAndHalfAnswersAreNoAnswers) {

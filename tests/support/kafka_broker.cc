@@ -20,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/support/free_port.h"
 #include "tests/support/kafka_client.h"
 
@@ -223,8 +224,8 @@ absl::Status KafkaBroker::Launch() {
 absl::Status KafkaBroker::AwaitReady() {
   const absl::StatusOr<std::unique_ptr<KafkaClient>> client = KafkaClient::Connect(bootstrap_);
   if (!client.ok()) return client.status();
-  const absl::Time deadline = absl::Now() + kStartTimeout;
-  while (absl::Now() < deadline) {
+  const absl::Time deadline = SteadyNow() + kStartTimeout;
+  while (SteadyNow() < deadline) {
     if (!process_->Running()) {
       const bool port_taken = absl::StrContains(ReadFile(LogFile()), "Address already in use");
       return absl::Status(port_taken ? absl::StatusCode::kAborted : absl::StatusCode::kInternal,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::test {
 namespace {
@@ -169,9 +170,9 @@ bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout) {
   // To ask a broker or a daemon costs both of them more than it costs to be told a little later.
   constexpr absl::Duration kShortest = absl::Milliseconds(5);
   constexpr absl::Duration kLongest = absl::Milliseconds(40);
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   for (absl::Duration pause = kShortest; !condition(); pause = std::min(1.5 * pause, kLongest)) {
-    if (absl::Now() >= deadline) return false;
+    if (SteadyNow() >= deadline) return false;
     absl::SleepFor(pause);
   }
   return true;
@@ -455,9 +456,9 @@ absl::StatusOr<std::vector<Record>> KafkaClient::ReadAll(const std::string& topi
   // report of the end that says that everything before it has been read.
   std::vector<bool> done(bounds->size(), false);
   std::vector<Record> records;
-  const absl::Time deadline = absl::Now() + kClientTimeout;
+  const absl::Time deadline = SteadyNow() + kClientTimeout;
   while (std::find(done.begin(), done.end(), false) != done.end()) {
-    if (absl::Now() >= deadline) {
+    if (SteadyNow() >= deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("read ", records.size(), " records of ", topic, " and did not come to its end"));
     }

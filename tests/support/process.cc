@@ -20,6 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 
 extern char** environ;
 
@@ -185,7 +186,7 @@ absl::Status Process::Signal(int signal) {
 }
 
 absl::StatusOr<int> Process::Wait(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   while (!exit_code_) {
     int status = 0;
     const pid_t reaped = waitpid(pid_, &status, WNOHANG);
@@ -193,7 +194,7 @@ absl::StatusOr<int> Process::Wait(absl::Duration timeout) {
       exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
       break;
     }
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - SteadyNow();
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(
           absl::StrCat(name_, " (pid ", pid_, ") still runs after ", absl::FormatDuration(timeout)));

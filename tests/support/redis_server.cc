@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "tests/support/free_port.h"
 
 namespace lethe::test {
@@ -60,11 +61,11 @@ absl::Status RedisServer::Restart() {
   auto process = Process::Start(options);
   if (!process.ok()) return process.status();
   process_ = *std::move(process);
-  const absl::Time deadline = absl::Now() + kRedisStartTimeout;
+  const absl::Time deadline = SteadyNow() + kRedisStartTimeout;
   for (;;) {
     const absl::Status answer = Command({"PING"}).status();
     if (answer.ok() || absl::StrContains(answer.message(), "NOAUTH")) return absl::OkStatus();
-    if (!process_->Running() || absl::Now() > deadline) {
+    if (!process_->Running() || SteadyNow() > deadline) {
       return absl::UnavailableError(
           absl::StrCat("redis-server (Debian's package redis-server) does not answer: ", answer.message(),
                        "\n", process_->Stdout()));

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::test {
 namespace {
@@ -109,7 +110,7 @@ void TcpProxy::SetDelay(absl::Duration delay) {
 void TcpProxy::SetBytesPerSecond(int64_t rate) {
   const std::lock_guard<std::mutex> lock(mutex_);
   bytes_per_second_ = rate;
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   // What waits for its turn at the old rate waits no longer than for the delay.
   for (Connection& connection : connections_) {
     for (Flow* flow : {&connection.up, &connection.down}) {
@@ -230,7 +231,7 @@ bool TcpProxy::Read(Connection& connection, bool from_client) {
   bytes.resize(static_cast<size_t>(count));
   if (from_client) FollowRequests(connection, bytes);
   flow.bytes += bytes.size();
-  absl::Time passed_on = absl::Now();
+  absl::Time passed_on = SteadyNow();
   if (bytes_per_second_ > 0) {
     passed_on = std::max(passed_on, flow.free_at) +
                 absl::Seconds(1) * static_cast<int64_t>(bytes.size()) / bytes_per_second_;
@@ -276,7 +277,7 @@ bool TcpProxy::Serve(Connection& connection, bool client_ready, bool server_read
       !Read(connection, /*from_client=*/false)) {
     return false;
   }
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   if (IsStalled(connection)) return true;
   // What follows a lost reply makes no sense to the client.
   const bool up = Write(connection.up, connection.server, now);
@@ -295,7 +296,7 @@ void TcpProxy::Run() {
       ports.push_back(port);
       fds.push_back({route.listener, POLLIN, 0});
     }
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     absl::Time next = absl::InfiniteFuture();
     const auto events = [&](const Connection& connection, const Flow& in, const Flow& out) {
       int wanted = !in.read_closed && in.bytes < MaxBuffered() ? POLLIN : 0;
