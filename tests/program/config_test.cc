@@ -117,7 +117,7 @@ const BadConfig kBadKeys[] = {
      "message.max.bytes"},
     {"ManyAtOnce", "horizn: 1h\nfpp: x\nlog:\n  level: loud\nid_: key\n",
      "5: horizn: unknown key; did you mean horizon?\n"
-     "lethe.yaml:6: fpp: \"x\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6\n"
+     "lethe.yaml:6: fpp: \"x\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6 or 0.1%\n"
      "lethe.yaml:8: log.level: \"loud\" is not valid: expected debug, info, warning or error\n"
      "lethe.yaml:9: id_: unknown key; did you mean id?"},
     {"JavasLogin", "kafka:\n  sasl.jaas.config: hunter2\n",
@@ -194,8 +194,10 @@ const BadConfig kBadValues[] = {
     {"NoCommitInterval", "commit_interval: 0s\n",
      "5: commit_interval: \"0s\" is not valid: expected a duration from 1ms to 10s"},
     {"Size", "memory: 1G\n", "5: memory: \"1G\" is not valid: expected a size such as 1GiB"},
-    {"Share", "fpp: 1%\n", "5: fpp: \"1%\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6"},
-    {"NoShare", "fpp: 0\n", "5: fpp: \"0\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6"},
+    {"Share", "fpp: 1x%\n",
+     "5: fpp: \"1x%\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6 or 0.1%"},
+    {"NoShare", "fpp: 0\n",
+     "5: fpp: \"0\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6 or 0.1%"},
     {"LittleMemory", "memory: 65535\n",
      "5: memory: \"65535\" is not valid: expected a size of 64KiB or more"},
     {"Number", "lanes: two\n", "5: lanes: \"two\" is not valid: expected a whole number from 1 to 64"},
@@ -348,7 +350,7 @@ TEST(Config, NoMoreThanTwentyErrorsAreShown) {
 }
 
 TEST(Config, TheErrorsOfAllTopicsAndFlagsAreShownTogether) {
-  RunFlags flags = Flags({{"fpp", "1%"}, {"lanes", "two"}});
+  RunFlags flags = Flags({{"fpp", "x%"}, {"lanes", "two"}});
   EXPECT_EQ(
       FromFile("brokers: b\ngroup: g\nhorizon: soon\ntopics:\n"
                "  - {input: a, output: x, renew: maybe}\n  - orders\n  - {input: b, output: y}\n",
@@ -356,7 +358,7 @@ TEST(Config, TheErrorsOfAllTopicsAndFlagsAreShownTogether) {
           .status()
           .message(),
       "lethe.yaml:3: horizon: \"soon\" is not valid: expected a duration such as 100ms, 24h, 7d or 1h30m\n"
-      "--fpp: \"1%\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6\n"
+      "--fpp: \"x%\" is not valid: expected a number from 1e-15 to 0.1, such as 1e-6 or 0.1%\n"
       "--lanes: \"two\" is not valid: expected a whole number from 1 to 64\n"
       "lethe.yaml:5: topics[0].renew: \"maybe\" is not valid: expected true or false\n"
       "lethe.yaml: topics[0]: missing id (or --id), for example json:/order/id\n"

@@ -104,7 +104,9 @@ TEST(ParseWhole, KeepsWithinItsRange) {
 TEST(ParseShare, LiesBetweenZeroAndOne) {
   EXPECT_DOUBLE_EQ(*ParseShare("1e-6"), 1e-6);
   EXPECT_DOUBLE_EQ(*ParseShare("0.001"), 0.001);
-  for (const std::string text : {"", "0", "1", "-0.1", "1.5", "nan", "inf", "1%", "1e-6x", "one"}) {
+  EXPECT_DOUBLE_EQ(*ParseShare("0.1%"), 0.001);
+  for (const std::string text :
+       {"", "0", "1", "-0.1", "1.5", "nan", "inf", "100%", "0%", "%", "1%%", "1e-6x", "one"}) {
     EXPECT_FALSE(ParseShare(text).ok()) << text;
   }
 }

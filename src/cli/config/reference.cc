@@ -134,7 +134,7 @@ std::string SchemaOf(const Setting<Options>& setting) {
     return absl::StrCat(
         "\"anyOf\":[{\"type\":\"number\"",
         bounds ? absl::StrCat(",\"minimum\":", bounds->first, ",\"maximum\":", bounds->second) : "",
-        R"(},{"type":"string","pattern":"^[0-9.]+([eE][-+]?[0-9]+)?$"},)", kVariable, "]");
+        R"(},{"type":"string","pattern":"^[0-9.]+([eE][-+]?[0-9]+)?%?$"},)", kVariable, "]");
   }
   if (setting.type == "DURATION") {
     return absl::StrCat(R"("anyOf":[{"type":"string","pattern":"^([0-9]+(d|h|ms|m|s))+$"},)", kVariable, "]");

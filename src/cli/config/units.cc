@@ -129,11 +129,12 @@ template absl::StatusOr<int64_t> ParseWhole(absl::string_view, int64_t, int64_t)
 template absl::StatusOr<uint64_t> ParseWhole(absl::string_view, uint64_t, uint64_t);
 
 absl::StatusOr<double> ParseShare(absl::string_view text) {
+  const double whole = absl::ConsumeSuffix(&text, "%") ? 100 : 1;
   double share = 0;
-  if (!absl::SimpleAtod(text, &share) || !(share > 0 && share < 1)) {
-    return Expected("a number between 0 and 1, such as 1e-6");
+  if (!absl::SimpleAtod(text, &share) || !(share > 0 && share < whole)) {
+    return Expected("a number between 0 and 1, such as 1e-6 or 0.1%");
   }
-  return share;
+  return share / whole;
 }
 
 absl::StatusOr<double> ParseRate(absl::string_view text) {

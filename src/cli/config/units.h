@@ -25,7 +25,7 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
 template <class Number>
 absl::StatusOr<Number> ParseWhole(absl::string_view text, Number least, Number most);
 
-// A share between 0 and 1, both excluded: 1e-6, 0.001.
+// A share between 0 and 1, both excluded: 1e-6, 0.001, 0.1%.
 absl::StatusOr<double> ParseShare(absl::string_view text);
 
 // A number above 0, a second if no other time is named: 20000, 2.5e4, 20k/s, 5M/d. Factors are k, M and G;
