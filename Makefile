@@ -33,8 +33,8 @@ browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-
 wheel_packages := python3 python3-pip python3-setuptools python3-wheel patchelf
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
   python3-confluent-kafka openssl prometheus mandoc systemd dpkg-dev lintian file binutils redis-server default-jdk-headless gdb \
-  abigail-tools $(wheel_packages) python3-numpy python3-cffi
-lab_packages := libgtest-dev python3-matplotlib
+  abigail-tools libguava-java $(wheel_packages) python3-numpy python3-cffi
+lab_packages := libgtest-dev python3-matplotlib default-jdk-headless libguava-java
 lab_counters_packages := $(lab_packages) $(broker_packages) python3-cassandra python3-confluent-kafka python3-redis \
   redis-server
 format_packages := clang-format
@@ -89,7 +89,7 @@ demo-kafka:  ## the same against a real Kafka broker; lethe is killed twice on t
 	build/tests/with_kafka -- build/lethe demo --brokers {} --kill 2
 
 demo-adapt:  ## filters that follow a load: a day in a minute, with a real broker and Prometheus; PICTURE=FILE
-	$(call install,$(build_packages) $(broker_packages) prometheus librsvg2-bin pngquant fonts-dejavu-core)
+	$(call install,$(build_packages) $(broker_packages) prometheus librsvg2-bin pngquant fonts-dejavu-core python3)
 	$(configure_tests)
 	cmake --build build --target with_kafka watched_demo -j $(JOBS)
 	build/tests/with_kafka -- build/tests/watched_demo {} $(or $(PICTURE),build/adaptation.png)
@@ -101,10 +101,10 @@ test:  ## all tests but those of `make test-long`
 	cmake --build build -j $(JOBS)
 	ctest --test-dir build -LE long --output-on-failure --no-tests=error -j $$((3 * $(JOBS)))
 
-test-long:  ## all themes of faults, and the rules on the newest Kafka
+test-long:  ## all themes of faults, the rules on the newest Kafka, and the figures of the lab
 	$(call install,$(build_packages) $(test_packages))
 	$(configure_tests)
-	cmake --build build --target chaos rules_test membership_test run_test -j $(JOBS)
+	cmake --build build --target chaos lab rules_test membership_test run_test -j $(JOBS)
 	ctest --test-dir build -L long --output-on-failure --no-tests=error -j $(JOBS)
 
 unit:  ## tests without a broker, a browser or a long load; about a minute after a change to one file
@@ -145,9 +145,9 @@ lab:  ## the papers' experiments, in some minutes: build/lab, and the page tests
 	$(call install,$(build_packages) $(lab_packages))
 	$(configure_tests)
 	cmake --build build --target lab -j $(JOBS)
-	build/tests/lab build/lab
+	tests/lab/lab.sh build/tests/lab build/lab
 	/usr/bin/python3 -B tests/lab/plots.py build/lab tests/lab
-	/usr/bin/python3 -B tests/lab/counters/figures.py tests/lab/counters/measured build/lab tests/lab
+	/usr/bin/python3 -B tests/lab/counters/figures.py build/lab tests/lab
 
 lab-counters:  ## counters in a real Redis and Cassandra, with lethe and without, in some minutes: Figures 14 and 15
 	$(call install,$(build_packages) $(lab_counters_packages))
@@ -155,7 +155,7 @@ lab-counters:  ## counters in a real Redis and Cassandra, with lethe and without
 	cmake --build build --target lab_counters -j $(JOBS)
 	build/tests/with_kafka -- /usr/bin/python3 -B tests/lab/counters/counters.py \
 	  --brokers {} --build build --out tests/lab/counters/measured $(if $(SEED),--seed $(SEED))
-	/usr/bin/python3 -B tests/lab/counters/figures.py tests/lab/counters/measured build/lab tests/lab
+	/usr/bin/python3 -B tests/lab/counters/figures.py build/lab tests/lab
 
 install: build  ## to PREFIX (/usr/local)
 	cmake --build build --target lethe_c -j $(JOBS)

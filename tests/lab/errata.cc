@@ -66,6 +66,18 @@ std::vector<double> FoundByAge(const LabFbf& fbf, LabFbf::Check check, uint64_t 
   return found;
 }
 
+// How many strangers one Bloom filter with so many ids contains.
+int64_t HitsOfOneFilter(int64_t m, int hashes, int64_t ids, int64_t probes, uint64_t seed) {
+  std::optional<BitArray> bits = BitArray::Create(m, hashes);
+  if (!bits.has_value()) std::abort();
+  for (int64_t id = 0; id < ids; ++id) bits->Insert(NumberedId(static_cast<uint64_t>(id), seed));
+  int64_t hits = 0;
+  for (int64_t probe = 0; probe < probes; ++probe) {
+    hits += bits->Contains(NumberedId(kStrangers + static_cast<uint64_t>(probe), seed)) ? 1 : 0;
+  }
+  return hits;
+}
+
 }  // namespace
 
 Table Erratum1(const ErrataSize& size) {
@@ -79,14 +91,7 @@ Table Erratum1(const ErrataSize& size) {
     CountedRate rate;
     for (int i = 0; i < size.repetitions; ++i) {
       const uint64_t seed = SeedOf(size, i);
-      std::optional<BitArray> bits = BitArray::Create(static_cast<int64_t>(kBits), kHashes);
-      if (!bits.has_value()) std::abort();
-      for (int64_t id = 0; id < ids; ++id) bits->Insert(NumberedId(static_cast<uint64_t>(id), seed));
-      int64_t hits = 0;
-      for (int64_t probe = 0; probe < size.probes; ++probe) {
-        hits += bits->Contains(NumberedId(kStrangers + static_cast<uint64_t>(probe), seed)) ? 1 : 0;
-      }
-      rate.Add(hits, size.probes);
+      rate.Add(HitsOfOneFilter(static_cast<int64_t>(kBits), kHashes, ids, size.probes, seed), size.probes);
     }
     const auto l = static_cast<double>(ids);
     const Interval band = rate.Band();
@@ -213,6 +218,79 @@ Table Erratum6(const ErrataSize& size) {
     table.Add({second - kStepsFromS, int64_t{fbf.filters() - 2}, static_cast<double>(period_ms) / 1000,
                static_cast<double>((fbf.filters() - 1) * period_ms) / 1000,
                static_cast<double>(found) / kIdsPerSecond});
+  }
+  return table;
+}
+
+Table Erratum7(const ErrataSize& size) {
+  constexpr int64_t kBits = 6250;
+  constexpr int kHashes = 5;
+  Table table("erratum7",
+              absl::StrCat("N = 1; m = 6250 bits; k = 5; elements come evenly in two refresh periods; ",
+                           size.repetitions, " filters of ", size.probes,
+                           " probes each, and of all their elements; seed ", size.seed),
+              {"elements", "asked", "verdicts_changed", "fpp", "equation_3", "without_last_pair"});
+  for (const int64_t elements : {300, 1000, 2000}) {
+    int64_t asked = 0, changed = 0;
+    CountedRate rate;
+    double equation_3 = 0, without_last_pair = 0;
+    for (int i = 0; i < size.repetitions; ++i) {
+      const uint64_t seed = SeedOf(size, i);
+      LabFbf fbf(1, kBits, kHashes, LabFbf::Check::kText);
+      for (int64_t id = 0; id < elements; ++id) {
+        if (id == elements / 2) fbf.Refresh();
+        fbf.InsertId(NumberedId(static_cast<uint64_t>(id), seed));
+      }
+      const auto ask = [&](uint64_t number) {
+        const IdHash id = NumberedId(number, seed);
+        const bool is_contained = fbf.ContainsId(id);
+        ++asked;
+        changed += is_contained != (fbf.GenerationContains(0, id) || fbf.GenerationContains(2, id)) ? 1 : 0;
+        return is_contained;
+      };
+      for (int64_t id = 0; id < elements; ++id) ask(static_cast<uint64_t>(id));
+      int64_t hits = 0;
+      for (int64_t probe = 0; probe < size.probes; ++probe) {
+        hits += ask(kStrangers + static_cast<uint64_t>(probe)) ? 1 : 0;
+      }
+      rate.Add(hits, size.probes);
+      equation_3 = fbf.EquationThree();
+      const std::vector<double> ids = fbf.IntervalIds();
+      const double future = BloomFpp(ids[0], kBits, kHashes);
+      const double past = BloomFpp(ids[1] + ids[2], kBits, kHashes);
+      without_last_pair = 1 - (1 - future) * (1 - past);
+    }
+    table.Add({elements, asked, changed, rate.rate(), equation_3, without_last_pair});
+  }
+  return table;
+}
+
+Table StatedRates(const ErrataSize& size) {
+  Table table("stated_rates",
+              absl::StrCat("one Bloom filter; ", size.repetitions, " filters of ", size.probes,
+                           " probes each; seed ", size.seed),
+              {"where", "bits", "hashes", "ids", "formula", "fpp", "low", "high"});
+  struct Stated {
+    std::string where;
+    int64_t bits;
+    int hashes;
+    int64_t ids;
+  };
+  // The m of the Distributed Bloom Filter's experiments is the one for a rate of a half, whose best k is 1.
+  constexpr int64_t kElements = 1000;
+  const auto half_bits = static_cast<int64_t>(std::ceil(kElements / std::log(2.0)));
+  for (const Stated& stated : {Stated{"slide 5", 3200, 4, 100},
+                               {"DBF, k = 1", half_bits, 1, kElements},
+                               {"DBF, k = 2", half_bits, 2, kElements}}) {
+    CountedRate rate;
+    for (int i = 0; i < size.repetitions; ++i) {
+      rate.Add(HitsOfOneFilter(stated.bits, stated.hashes, stated.ids, size.probes, SeedOf(size, i)),
+               size.probes);
+    }
+    const Interval band = rate.Band();
+    table.Add({stated.where, stated.bits, int64_t{stated.hashes}, stated.ids,
+               BloomFpp(static_cast<double>(stated.ids), static_cast<double>(stated.bits), stated.hashes),
+               rate.rate(), band.low, band.high});
   }
   return table;
 }

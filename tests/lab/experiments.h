@@ -63,6 +63,9 @@ Table Erratum3(const ErrataSize& size);  // neighbours are not independent
 Table Erratum4(const ErrataSize& size);  // empty filters behind the oldest hide what it holds alone
 Table Erratum5(const ErrataSize& size);  // more filters of the same period, under a steady load
 Table Erratum6(const ErrataSize& size);  // steps down, and the window
+Table Erratum7(const ErrataSize& size);  // with N = 1 the present filter changes no verdict
+// Rates of one Bloom filter that the slides and the Distributed Bloom Filter's paper state.
+Table StatedRates(const ErrataSize& size);
 
 // The slides' approaches on one run: no retries, no filter, an exact list, a plain Bloom filter, a recycled
 // one, the FBF, and compact: memory, FPP, and what a counter says beside the truth.
@@ -89,6 +92,8 @@ struct OppositeSize {
   uint64_t seed = 1;
 };
 Table OppositeAlone(const OppositeSize& size);
+// Copies that are sent at the distance of `load` times the slots, with several threads: not the same twice.
+Table OppositeThreads(const OppositeSize& size);
 // The article's other designs: verdicts with a lock for each index, and ids as intervals in sorted order.
 Table OppositeVariants(const OppositeSize& size);
 // The share of copies that are missed when `load` times as many new ids as there are slots come in between

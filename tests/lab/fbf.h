@@ -48,7 +48,7 @@ class LabFbf {
   bool ContainsId(IdHash id) const { return ContainsId(id, check_); }
 
   bool ContainsId(IdHash id, Check check) const {
-    const auto in = [&](size_t age) { return generations_[age].bits.Contains(IdFor(generations_[age], id)); };
+    const auto in = [&](size_t age) { return GenerationContains(age, id); };
     const size_t oldest = generations_.size() - 1;
     if (check == Check::kText) return PublishedCheck(generations_.size(), in);
     if (check == Check::kSimple) {
@@ -67,6 +67,11 @@ class LabFbf {
       return false;  // nothing comes behind the loop: what follows it is an `else if`
     }
     return in(oldest);
+  }
+
+  // The generation of that age alone, 0 the newest.
+  bool GenerationContains(size_t age, IdHash id) const {
+    return generations_[age].bits.Contains(IdFor(generations_[age], id));
   }
 
   void InsertId(IdHash id) {

@@ -46,8 +46,8 @@ std::vector<Experiment> Experiments(uint64_t seed) {
       {"The errata",
        [=] {
          const ErrataSize errata = {.seed = seed};
-         return std::vector<Table>{Erratum1(errata), Erratum2(errata), Erratum3(errata),
-                                   Erratum4(errata), Erratum5(errata), Erratum6(errata)};
+         return std::vector<Table>{Erratum1(errata), Erratum2(errata), Erratum3(errata), Erratum4(errata),
+                                   Erratum5(errata), Erratum6(errata), Erratum7(errata), StatedRates(errata)};
        }},
       {"The slides: approaches on one run",
        [=] {
@@ -56,7 +56,8 @@ std::vector<Experiment> Experiments(uint64_t seed) {
        }},
       {"The opposite of a Bloom filter",
        [=] {
-         return std::vector<Table>{OppositeAlone({.seed = seed}), OppositeVariants({.seed = seed})};
+         return std::vector<Table>{OppositeAlone({.seed = seed}), OppositeThreads({.seed = seed}),
+                                   OppositeVariants({.seed = seed})};
        }},
       {"The Distributed Bloom Filter at the paper's scale",
        [=] {

@@ -139,21 +139,20 @@ Table OppositeVariants(const OppositeSize& size) {
   return table;
 }
 
-Table OppositeAlone(const OppositeSize& size) {
-  Table table("opposite",
+namespace {
+
+struct Case {
+  int64_t copy_each;
+  int64_t slots;
+  int threads;
+};
+
+Table Misses(const std::string& name, const OppositeSize& size, const std::vector<Case>& cases) {
+  Table table(name,
               absl::StrCat("each id, or one in 20, is sent again after load x slots ids; ", size.copies,
                            " copies at each point; seed ", size.seed),
               {"copied", "slots", "threads", "load", "missed_share", "low", "high", "model",
                "false_positives", "fresh"});
-  struct Case {
-    int64_t copy_each;
-    int64_t slots;
-    int threads;
-  };
-  std::vector<Case> cases = {{.copy_each = 20, .slots = 16'384, .threads = 1}};
-  for (const int64_t slots : {int64_t{2048}, int64_t{16'384}, int64_t{131'072}}) {
-    for (const int threads : {1, 2, 4}) cases.push_back({.copy_each = 1, .slots = slots, .threads = threads});
-  }
   for (const auto& [copy_each, slots, threads] : cases) {
     for (const double load : {0.02, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0}) {
       const OwnedFilter filter =
@@ -182,6 +181,22 @@ Table OppositeAlone(const OppositeSize& size) {
     }
   }
   return table;
+}
+
+}  // namespace
+
+Table OppositeAlone(const OppositeSize& size) {
+  std::vector<Case> cases = {{.copy_each = 20, .slots = 16'384, .threads = 1}};
+  for (const int64_t slots : {2048, 16'384, 131'072}) {
+    cases.push_back({.copy_each = 1, .slots = slots, .threads = 1});
+  }
+  return Misses("opposite", size, cases);
+}
+
+Table OppositeThreads(const OppositeSize& size) {
+  return Misses(
+      "opposite_threads", size,
+      {{.copy_each = 1, .slots = 16'384, .threads = 2}, {.copy_each = 1, .slots = 16'384, .threads = 4}});
 }
 
 double OppositeModel(double load, double share) { return -std::expm1(-(1 + share) * load); }

@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """Draws the lab's tables and puts their figures into the page.
 
-plots.py TABLES [PAGE]: for each CSV file of the folder TABLES that a plot is made of, writes the plot there as
-SVG and PNG. With PAGE, a folder, also puts the PNG files and the tables of the page there.
+plots.py TABLES [PAGE]: draws the CSV files of the folder TABLES, and writes the plots there as SVG and PNG. With
+PAGE, a folder, also puts the PNG files and what the page states there.
 """
-import csv
 import io
 import pathlib
-import re
 import shutil
 import sys
 
@@ -21,6 +19,8 @@ matplotlib.rcParams.update({
 import matplotlib.pyplot as plt  # noqa: E402
 from PIL import Image  # noqa: E402
 
+from page import BLOCKS, MEASURED, PICTURES, picture_digest, pictures, read, rewritten  # noqa: E402
+
 # Okabe and Ito's colours, which most people can tell apart.
 COLORS = {
     "published": "#0072B2", "corrected": "#009E73", "compact": "#D55E00",
@@ -31,40 +31,13 @@ CYCLE = ["#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#000000", "#999999", "#B8A
 MARKERS = "osDv^P*X<"
 
 
-class Rows:
-    """A table: rows as dictionaries, numbers as floats."""
-
-    def __init__(self, path):
-        with open(path, encoding="utf-8") as file:
-            self.parameters = file.readline()[2:].strip()
-            self.rows = [{k: number(v) for k, v in row.items()} for row in csv.DictReader(file)]
-
-    def where(self, **wanted):
-        return [r for r in self.rows if all(r[k] == v for k, v in wanted.items())]
-
-    def one(self, **wanted):
-        found = self.where(**wanted)
-        assert len(found) == 1, (wanted, len(found))
-        return found[0]
-
-    def values(self, column):
-        return list(dict.fromkeys(r[column] for r in self.rows))
-
-
-def number(text):
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 class Lab:
-    """The tables of one run, and the plots that are made of them; beside them, or in `folder`."""
+    """The tables of one run and those that were measured, and the plots that are made of them."""
 
-    def __init__(self, tables, folder=None):
-        self.folder = pathlib.Path(folder or tables)
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.tables = {path.stem: Rows(path) for path in pathlib.Path(tables).glob("*.csv")}
+        self.tables = {**read(folder), **read(MEASURED)}
         self.drawn = []
 
     def __getitem__(self, name):
@@ -80,11 +53,14 @@ class Lab:
         bottom = 0.15 * len(lines) / figure.get_size_inches()[1]
         figure.tight_layout(rect=(0, bottom + 0.005, 1, 1))
         figure.text(0.01, 0.005, "\n".join(lines), fontsize=7, color="#444444", va="bottom")
+        check_legends(figure, name)
         figure.savefig(self.folder / f"{name}.svg", metadata={"Date": None})
         pixels = io.BytesIO()
         figure.savefig(pixels, dpi=90, format="png")
         # 128 colours are less than half of the bytes.
-        Image.open(pixels).convert("RGB").quantize(128).save(self.folder / f"{name}.png", optimize=True)
+        path = self.folder / f"{name}.png"
+        Image.open(pixels).convert("RGB").quantize(128).save(path, optimize=True)
+        pictures.write(path, picture_digest(self, name))
         plt.close(figure)
         self.drawn.append(name)
 
@@ -97,6 +73,27 @@ def wrap(text, width):
             line = ""
         line += ("; " if line else "") + part
     return lines + [line]
+
+
+def check_legends(figure, name):
+    """No legend covers a curve."""
+    figure.canvas.draw()
+    for axes in figure.axes:
+        if axes.get_legend() is None:
+            continue
+        box = axes.get_legend().get_frame().get_window_extent()
+        for line in axes.get_lines():
+            # Not what goes from end to end, such as a target.
+            path = line.get_path().transformed(line.get_transform())
+            is_across = line.get_transform() != axes.transData
+            drawn = path if line.get_linestyle() not in ("None", "none", "") else None
+            covers = drawn is not None and len(path) > 1 and drawn.intersects_bbox(box, filled=False)
+            marks = any(box.contains(x, y) for x, y in path.vertices)
+            assert is_across or not (covers or marks), f"{name}: the legend of \"{axes.get_title()}\" covers {line}"
+
+
+def legend_below(axes, columns):
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=columns)
 
 
 FLOOR = 1e-7
@@ -136,7 +133,7 @@ def fpp_axes(axes, x_label, title):
     axes.set_title(title)
 
 
-def figure_8(lab):
+def fig08(lab):
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), width_ratios=(3, 2))
     table = lab["fig08_09"]
     for i, name in enumerate(["simple check", "published", "corrected"]):
@@ -171,29 +168,29 @@ def model_plot(lab, table, axes, x_label, title):
               label="model with shared intervals")
     fpp_axes(axes, x_label, title)
     axes.axhline(1e-4, color=COLORS["compact"], linewidth=0.8, linestyle="-.", label="target of compact")
-    axes.legend()
+    legend_below(axes, 2)
 
 
-def figure_9(lab):
-    figure, axes = plt.subplots(figsize=(8, 4.6))
+def fig09(lab):
+    figure, axes = plt.subplots(figsize=(8, 5.4))
     model_plot(lab, lab["fig08_09"], axes, "elements inserted", "Fig. 9: the analysis against what is measured")
     lab.save(figure, "fig09", "fig08_09")
 
 
-def figure_10(lab):
-    figure, axes = plt.subplots(figsize=(8, 4.6))
+def fig10(lab):
+    figure, axes = plt.subplots(figsize=(8, 5.4))
     model_plot(lab, lab["fig10"], axes, "m: bits of each generation", "Fig. 10: 300 elements, filters of several sizes")
     rare = lab["fig10"].where(filter="published, by importance")
     axes.errorbar([r["x"] for r in rare], [r["fpp"] for r in rare],
                   [[r["fpp"] - r["low"] for r in rare], [r["high"] - r["fpp"] for r in rare]], fmt="x", capsize=3,
                   color=COLORS["published"], label="published, by importance sampling")
-    axes.legend()
+    legend_below(axes, 2)
     lab.save(figure, "fig10", "fig10")
 
 
-def figure_11(lab):
+def fig11(lab):
     table = lab["fig11"]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), sharey=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5.6), sharey=True)
     for i, period in enumerate([5, 3, 2, 1]):
         rows = table.where(filter=f"published, t = {period} s")
         band(left, rows, "x", f"t = {period} s: holds {rows[0]['window_s']:.0f} s", CYCLE[i], MARKERS[i],
@@ -201,7 +198,7 @@ def figure_11(lab):
         left.plot([r["x"] for r in rows], [r["shared_model"] for r in rows], color=CYCLE[i], linewidth=1)
     fpp_axes(left, "operations per second", "Fig. 11: N = 1; points measured, lines modelled")
     left.set_ylim(1e-9, 1e-1)
-    left.legend()
+    legend_below(left, 2)
     series = [("published, t = 5 s", "published, N = 1, t = 5 s", CYCLE[0]),
               ("published, N = 4, t = 2 s", None, CYCLE[1]), ("corrected, N = 4, t = 2 s", None, CYCLE[2]),
               ("published, N = 9, t = 1 s", None, CYCLE[5]), ("corrected, N = 9, t = 1 s", None, CYCLE[4])]
@@ -216,11 +213,11 @@ def figure_11(lab):
     compact_curves(right, table)
     fpp_axes(right, "operations per second", "The same knob with the window held at 10 s")
     right.set_ylabel("")
-    right.legend()
+    legend_below(right, 1)
     lab.save(figure, "fig11", "fig11")
 
 
-def figure_12(lab):
+def fig12(lab):
     table = lab["fig12"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), sharey=True)
     for i, count in enumerate([3, 6, 12, 24]):
@@ -242,7 +239,7 @@ def figure_12(lab):
     lab.save(figure, "fig12", "fig12")
 
 
-def figure_13(lab):
+def fig13(lab):
     table = lab["fig13"]
     names = ["printed", "corrected", "compact"]
     target = 0.01
@@ -260,7 +257,7 @@ def figure_13(lab):
                  label="Equation 3" if name == "printed" else "estimated by the filter")
         fpp.axhline(target, color="red", linewidth=1, label="target")
         fpp.set_yscale("log")
-        fpp.set_ylim(1e-6, 0.2)
+        fpp.set_ylim(1e-10, 0.2)
         fpp.legend(loc="lower right", fontsize=7)
         shape.step(seconds, [r["filters"] for r in rows], where="post", color=COLORS[name], label="filters (N + 2)")
         shape.step(seconds, [r["period_s"] for r in rows], where="post", color="#555555", linestyle=":",
@@ -282,7 +279,7 @@ def figure_13(lab):
     lab.save(figure, "fig13", "fig13")
 
 
-def figure_13_searched(lab):
+def fig13_searched(lab):
     rows = lab["fig13_searched"].rows
     seconds = [r["second"] for r in rows]
     figure, (load, fpp, shape) = plt.subplots(1, 3, figsize=(13, 4))
@@ -414,16 +411,16 @@ def slides(lab):
     error.set_title("Error of the counter")
     for axis in (memory, fpp, error):
         axis.set_xlabel("time (s)")
-        axis.legend(fontsize=7)
+        legend_below(axis, 2)
     lab.save(figure, "slides", "slides")
 
 
 def opposite(lab):
-    figure, left = plt.subplots(figsize=(6.5, 4.6))
+    figure, left = plt.subplots(figsize=(9.5, 4.6))
     table = lab["opposite"]
     # All are in the same places, so the markers are nested.
     for i, (slots, threads) in enumerate([(2048, 1), (131_072, 1), (16_384, 1), (16_384, 2), (16_384, 4)]):
-        rows = table.where(copied=1.0, slots=slots, threads=threads)
+        rows = (lab["opposite"] if threads == 1 else lab["opposite_threads"]).where(copied=1.0, slots=slots, threads=threads)
         left.plot([r["load"] for r in rows], [r["missed_share"] for r in rows], linestyle="none", marker=MARKERS[i],
                   markersize=3 + 3 * i, markerfacecolor="none", color=CYCLE[i],
                   label=f"{slots:,} slots, {threads} thread{'s' if threads > 1 else ''}")
@@ -434,13 +431,17 @@ def opposite(lab):
         rows = table.where(copied=share, slots=16_384, threads=1)
         left.plot([r["load"] for r in rows], [r["model"] for r in rows], color="black", linewidth=0.8,
                   linestyle=style, label=f"1 - exp(-{1 + share:g} load)")
+    for name, color in (("cache", CYCLE[7]), ("cache in the same memory", CYCLE[8])):
+        rows = lab["expiring"].where(filter=name)
+        left.plot([r["load"] for r in rows], [r["missed_share"] for r in rows], color=color, linestyle="--", linewidth=1,
+                  label=f"expiring {name.replace('cache', 'cache (Guava)')}" + ("" if " " in name else " of 131,072 ids"))
     left.set_xscale("log")
     left.set_xlabel("load: new ids between two sendings, for each slot")
     left.set_ylabel("copies missed (share)")
     left.set_title("Misses of the opposite of a Bloom filter; false positives: "
-                   f"{sum(r['false_positives'] for r in table.rows):.0f}", fontsize=10)
-    left.legend(fontsize=7)
-    lab.save(figure, "opposite", "opposite")
+                   f"{sum(r['false_positives'] for t in ('opposite', 'opposite_threads') for r in lab[t].rows):.0f}", fontsize=10)
+    left.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    lab.save(figure, "opposite", "opposite", "expiring")
 
 
 MAPPINGS = {"shared": ("one mapping for all (standard Bloom filter)", COLORS["printed"], "o"),
@@ -448,7 +449,7 @@ MAPPINGS = {"shared": ("one mapping for all (standard Bloom filter)", COLORS["pr
             "pair and round": ("one for each pair and round (DBF with section 2.3)", COLORS["corrected"], "^")}
 
 
-def distributed(lab):
+def dbf(lab):
     table = lab["dbf"]
     figure, axes = plt.subplots(1, 3, figsize=(13, 4.4))
     for experiment, axis in zip((1, 2), axes):
@@ -480,7 +481,7 @@ def distributed(lab):
     lab.save(figure, "dbf", "dbf", "reconcile_costs")
 
 
-def distributed_large(lab):
+def dbf_large(lab):
     table = lab["dbf_large"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4))
     for mapping, (label, color, marker) in MAPPINGS.items():
@@ -544,157 +545,21 @@ def store(lab):
     lab.save(figure, "store", "store_loss")
 
 
-PLOTS = [figure_8, figure_9, figure_10, figure_11, figure_12, figure_13, figure_13_searched, errata, slides, opposite, distributed,
-         distributed_large, robustness, store]
-
-
-def percent(value):
-    return f"{100 * value:.0f} %"
-
-
-def short(value):
-    return f"{value:.2g}"
-
-
-def fpp_text(row):
-    """A rate with its interval."""
-    if row["fpp"] <= 0:
-        return f"0 (under {short(row['high'])})"
-    return f"{short(row['fpp'])} ({short(row['low'])} to {short(row['high'])})"
-
-
-def markdown(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "| " + " | ".join("---" for _ in header) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows])
-
-
-def table_figures(lab):
-    """Theirs, ours, and why they differ."""
-    spread = lab["fig08_spread"]
-    fig9, fig11, fig12 = lab["fig08_09"], lab["fig11"], lab["fig12"]
-    gain = {r["periods"]: percent(r["lower_by"]) for r in spread.rows}
-    equation = [r["equation_3"] / r["fpp"] for r in fig9.where(filter="published") if r["fpp"] > 1e-4]
-    rare = lab["fig10"].where(filter="published, by importance")
-    ratios = [r["equation_3"] / r["fpp"] for r in rare]
-    widest = max(rare, key=lambda r: r["x"])
-    t5, t1 = (fig11.one(filter=f"published, t = {t} s", x=100.0) for t in (5, 1))
-
-    def ratio(moment=""):
-        return (fig12.one(filter="3 filters" + moment, x=100.0)["fpp"] /
-                fig12.one(filter="24 filters" + moment, x=100.0)["fpp"])
-
-    rows = [
-        ("8", "the optimized check's FPP is 90 % lower at 300", f"{gain[2]} lower",
-         f"If the elements come in two refresh periods; in one {gain[1]}, in three {gain[3]}, in four {gain[4]}"),
-        ("9", "the analysis \"reasonably matches\"",
-         f"Equation 3 is {min(equation):.2f} to {max(equation):.2f} times the measured FPP",
-         "With N = 1. With N = 8 it is a third too low: erratum 3"),
-        ("10", "the analysis is \"reasonably accurate\" for m of 5,000 to 30,000",
-         f"Equation 3 is {min(ratios):.2f} to {max(ratios):.2f} times the measured FPP",
-         f"With N = 1. At 30,000 bits the FPP is {fpp_text(widest)}, by importance sampling"),
-        ("11", "1000 times between t = 5 s and 1 s, at 100/s",
-         f"{t5['shared_model'] / t1['shared_model']:.0f} times (by the model)",
-         f"It depends on how steep the load is. Measured: {fpp_text(t5)}, {fpp_text(t1)}. The window falls from {t5['window_s']:.0f} s to {t1['window_s']:.0f} s"),
-        ("12", "5.5 times between 3 and 24 filters, at 100/s",
-         f"{ratio(', after a refresh'):.1f} times after a refresh",
-         f"Before a refresh: {ratio(', before a refresh'):.1f} times; mean: {ratio():.1f} times. Under a steady load "
-         "nothing: erratum 5"),
-    ]
-    fig13 = lab["fig13"]
-    printed = fig13.where(filter="printed")
-    first = next(r for r in printed if r["filters"] > 3)
-    worst = max(printed, key=lambda r: r["fpp"])
-    searched = lab["fig13_searched"].rows
-    at = {r["second"]: r for r in searched}
-    highest = max(r["fpp"] for r in searched) / 0.01
-    passing = [r["second"] for r in printed if r["missed"] > 0]
-    rows.append(
-        ("13", "6 filters at 16 s, 4 at 19 s, 8 at 28 s; the FPP stays under the target",
-         f"{at[16]['filters']:.0f} at 16 s, {at[19]['filters']:.0f} at 19 s, {at[28]['filters']:.0f} at 28 s; "
-         f"Equation 3 says {max(r['believed'] for r in searched) / 0.01:.2f} of the target, measured are {highest:.1f} times",
-         f"Under a load that was searched for. {max(searched, key=lambda r: r['missed'])['missed']:.0f} ids of the "
-         "horizon are lost at 16 s: duplicates pass"))
-    rows.append(
-        ("13, two peaks", "the FPP stays under the target",
-         f"as printed: up to {worst['fpp'] / 0.01:.1f} times the target, {max(r['filters'] for r in printed):.0f} filters; "
-         f"corrected, compact: {', '.join(fpp_worst(fig13, n) for n in ('corrected', 'compact'))} "
-         "of the target at most, no duplicate passes",
-         f"The first step comes at {first['second']:.0f} s, and duplicates pass from {min(passing):.0f} s to "
-         f"{max(passing):.0f} s: errata 3, 4 and 6"))
-    return markdown(["figure", "theirs", "ours", "why they differ"], rows)
-
-
-def fpp_worst(table, name):
-    return f"{max(r['fpp'] for r in table.where(filter=name)) / 0.01:.2f}"
-
-
-def table_slides(lab):
-    table = lab["slides"]
-    last = max(table.values("second"))
-    rows = []
-    for name in table.values("filter"):
-        row = table.one(filter=name, second=last)
-        memory = f"{row['bytes'] / 1024:,.0f} KiB" if row["bytes"] else "none"
-        rows.append((name, memory, fpp_text(row), f"{row['lost']:,.0f}", f"{row['passed_retries']:,.0f}",
-                     f"{100 * (row['counter'] / row['truth'] - 1):+.3f} %"))
-    return markdown(["filter", "memory", "FPP at the end", "updates lost", "retries that pass", "error of the counter"],
-                    rows)
-
-
-def table_distributed(lab):
-    table = lab["dbf"]
-    last = max(table.values("iteration"))
-
-    def ours(experiment, mapping):
-        counts = [r["converged"] for r in table.where(experiment=experiment, mapping=mapping, iteration=last)]
-        return f"{min(counts):.0f} to {max(counts):.0f}"
-
-    medians = [r["median_set"] for r in table.where(experiment=1, mapping="shared", iteration=last)]
-    rest = [r["median_rest"] for r in table.where(experiment=2, mapping="shared", iteration=last)]
-    large = lab["dbf_large"]
-
-    def at_end(mapping):
-        return max(large.where(mapping=mapping), key=lambda r: r["iteration"])
-
-    rows = [
-        ("1, standard", "0 of 50; the median node has 793 elements",
-         f"{ours(1, 'shared')}; the median node has {min(medians):.0f} to {max(medians):.0f}"),
-        ("1, distributed", "50 of 50, in some runs 1 to 3 fewer", ours(1, "pair")),
-        ("1, distributed, a new mapping each round", "always 50", ours(1, "pair and round")),
-        ("2, standard", "18 of 50; the median of the others has 999",
-         f"{ours(2, 'shared')}; the median of the others has {min(rest):.0f} to {max(rest):.0f}"),
-        ("2, distributed", "50 of 50", ours(2, "pair")),
-        ("the three with 500 nodes", "",
-         f"{at_end('shared')['converged']:.0f}, {at_end('pair')['converged']:.0f} and "
-         f"{at_end('pair and round')['converged']:.0f} of 500 (in {at_end('pair and round')['iteration']:.0f} rounds)"),
-    ]
-    return markdown(["experiment", "theirs", f"ours, in {len(table.values('run'))} networks"], rows)
-
-
-TABLES = {"figures": table_figures, "slides": table_slides, "dbf": table_distributed}
-
-
-def write_page(lab, page, tables):
+def write_page(lab, page, names):
+    """Puts the plots, and these blocks, into the folder of the page."""
     page = pathlib.Path(page)
     for name in lab.drawn:
         shutil.copy(lab.folder / f"{name}.png", page / "plots" / f"{name}.png")
-    path = page / "README.md"
-    text = path.read_text(encoding="utf-8")
-    for name, make in tables.items():
-        begin, end = f"<!-- table: {name} -->", "<!-- end -->"
-        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
-        assert len(pattern.findall(text)) == 1, name
-        made = f"{begin}\n{make(lab)}\n{end}"
-        text = pattern.sub(lambda _: made, text)
-    path.write_text(text, encoding="utf-8")
+    readme = page / "README.md"
+    readme.write_text(rewritten(lab, readme.read_text(encoding="utf-8"), names), encoding="utf-8")
 
 
 def main():
     lab = Lab(sys.argv[1])
-    for plot in PLOTS:
-        plot(lab)
+    for name in PICTURES:
+        globals()[name](lab)
     if len(sys.argv) > 2:
-        write_page(lab, sys.argv[2], TABLES)
+        write_page(lab, sys.argv[2], BLOCKS)
     print(f"{len(lab.drawn)} plots are in {lab.folder}, as SVG and PNG")
 
 

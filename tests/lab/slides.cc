@@ -64,18 +64,18 @@ OwnedFilter MakeEqual(const AnyEngine& engine, const FilterOptions& options, int
 
 Table Slides(const SlidesSize& size) {
   const int64_t bytes = size.ids_per_horizon * size.bits_per_id / 8;
-  Table table(
-      "slides",
-      absl::StrCat("horizon ", size.horizon_ms / 1000, " s; ", size.ids_per_horizon,
-                   " updates in a horizon; ", 100 * size.retried,
-                   " % are retried within it, since the acknowledgement was lost, and ",
-                   100 * size.requests_lost, " %, since the request was; target ", size.target,
-                   "; Bloom, recycled and published filters of ", bytes, " bytes; ", size.probes,
-                   " probes at each point; seed ", size.seed),
-      {"filter", "second", "bytes", "fpp", "low", "high", "counter", "truth", "lost", "passed_retries"});
+  Table table("slides",
+              absl::StrCat("horizon ", size.horizon_ms / 1000, " s; ", size.ids_per_horizon,
+                           " updates in a horizon; ", 100 * size.retried,
+                           " % are retried within it, since the acknowledgement was lost, and ",
+                           100 * size.requests_lost, " %, since the request was; target ", size.target,
+                           "; Bloom, recycled and published filters of ", bytes, " bytes; ", size.probes,
+                           " probes at each point; seed ", size.seed),
+              {"filter", "second", "bytes", "fpp", "low", "high", "estimated", "counter", "truth", "lost",
+               "passed_retries"});
   const std::vector<Update> updates = Updates(size);
   const auto run = [&](const std::string& name, const auto& insert_if_new, const auto& count_hits,
-                       const auto& bytes_now) {
+                       const auto& bytes_now, const auto& estimated_fpp) {
     int64_t truth = 0, lost = 0, passed_retries = 0;
     const int64_t point_ms = size.horizon_ms / size.points_per_horizon;
     int64_t next_point_ms = point_ms;
@@ -84,7 +84,8 @@ Table Slides(const SlidesSize& size) {
       rate.Add(count_hits(), size.probes);
       const Interval band = rate.Band();
       table.Add({name, static_cast<double>(next_point_ms) / 1000, int64_t{bytes_now()}, rate.rate(), band.low,
-                 band.high, truth - lost + passed_retries, truth, lost, passed_retries});
+                 band.high, double{estimated_fpp()}, truth - lost + passed_retries, truth, lost,
+                 passed_retries});
       next_point_ms += point_ms;
     };
     for (const Update& update : updates) {
@@ -97,15 +98,16 @@ Table Slides(const SlidesSize& size) {
     note();
   };
   const auto none = [] { return int64_t{0}; };
+  const auto no_rate = [] { return 0.0; };
   run(
       "no retries", [](IdHash, const Update& update) { return !update.is_retry && !update.is_late; }, none,
-      none);
+      none, no_rate);
   run(
-      "no filter", [](IdHash, const Update&) { return true; }, none, none);
+      "no filter", [](IdHash, const Update&) { return true; }, none, none, no_rate);
   ExactList list;
   run(
       "exact list", [&](IdHash id, const Update&) { return list.InsertIfNew(id); }, none,
-      [&] { return list.bytes(); });
+      [&] { return list.bytes(); }, no_rate);
   for (const AnyEngine& engine : {AnyEngine(Reference::kBloom), AnyEngine(Reference::kRecycled),
                                   AnyEngine(Engine::kPublished), AnyEngine(Engine::kCompact)}) {
     const FilterOptions options = {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target};
@@ -116,7 +118,7 @@ Table Slides(const SlidesSize& size) {
           return TestAndInsertOne(*filter, id, update.time_ms) == Verdict::kUnique;
         },
         [&] { return CountStrangers(*filter, size.probes, size.seed); },
-        [&] { return filter->Status().memory_bytes; });
+        [&] { return filter->Status().memory_bytes; }, [&] { return filter->Status().fpp.estimated; });
   }
   return table;
 }

@@ -1,23 +1,20 @@
 #!/usr/bin/env python3
 """Draws Figures 14 and 15 from what `make lab-counters` has measured, and puts their tables into the page.
 
-figures.py MEASURED FOLDER PAGE: reads the CSV files of MEASURED, writes the plots to FOLDER as SVG and PNG, and puts
-the PNG files and the tables into the folder PAGE.
+figures.py FOLDER PAGE: reads the CSV files of measured/, writes the plots to FOLDER as SVG and PNG, and puts the PNG
+files and the tables into the folder PAGE.
 """
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from plots import COLORS, Lab, markdown, plt, write_page  # noqa: E402
+from page import MEASURED_BLOCKS, cost_percent, counter_error, milliseconds  # noqa: E402
+from plots import COLORS, Lab, plt, write_page  # noqa: E402
 
 WITHOUT, WITH = COLORS["compact"], COLORS["published"]
 
 
-def error(row, name):
-    return f"{100 * (row[name] / row['expected'] - 1):+.1f} %" if row[name] != row["expected"] else "0"
-
-
-def figure_14(lab):
+def fig14(lab):
     ends = lab["fig14_ends"].rows
     figure, axes = plt.subplots(2, len(ends), figsize=(13, 6.4), height_ratios=(3, 2), sharex="col", squeeze=False)
     for (values, errors), end in zip(axes.T, ends):
@@ -27,7 +24,7 @@ def figure_14(lab):
             axis.axvspan(end["killed"], end["back"], color="#999999", alpha=0.25, linewidth=0,
                          label="a node is killed, and comes back")
         for name, color, label in (("without", WITHOUT, "without lethe"), ("with", WITH, "with lethe")):
-            style = {"color": color, "label": f"{label}: error {error(end, name)}"}
+            style = {"color": color, "label": f"{label}: error {counter_error(end, name)}"}
             values.plot(seconds, [r[name] for r in rows], **style)
             errors.plot(seconds, [r[name] - r["expected"] for r in rows], **style)
         values.plot(seconds, [r["expected"] for r in rows], color="black", linestyle="--", label="expected")
@@ -44,7 +41,7 @@ def figure_14(lab):
     lab.save(figure, "fig14", "fig14")
 
 
-def figure_15(lab):
+def fig15(lab):
     costs = lab["fig15_costs"].rows
     figure, axes = plt.subplots(1, len(costs), figsize=(13, 4.2), squeeze=False)
     for axis, cost in zip(axes[0], costs):
@@ -53,7 +50,7 @@ def figure_15(lab):
             axis.plot([r[f"{name}_us"] / 1000 for r in rows], [r["percentile"] for r in rows], color=color,
                       linestyle=style, label=f"{name}: p50 {milliseconds(cost[f'p50_{name}_us'])},\n"
                                              f"p99 {milliseconds(cost[f'p99_{name}_us'])}")
-        axis.set_title(f"{cost['store']}\nthe filter takes {percent(cost)} of p50", fontsize=9)
+        axis.set_title(f"{cost['store']}\nthe filter takes {cost_percent(cost)} of p50", fontsize=9)
         axis.set_xlabel("latency of a batch (ms)")
         axis.set_xlim(0, 1.4 * max(cost["p99_without_us"], cost["p99_with_us"]) / 1000)
         axis.set_ylim(0, 165)
@@ -64,37 +61,12 @@ def figure_15(lab):
     lab.save(figure, "fig15", "fig15")
 
 
-def milliseconds(microseconds):
-    return f"{microseconds / 1000:.3g} ms"
-
-
-def percent(cost):
-    return f"{cost['filter_percent']:.2g} %"
-
-
-def table_counts(lab):
-    rows = [(r["label"], f"{r['expected']:,.0f}",
-             f"{r['sent_again']:,.0f} ({100 * r['sent_again'] / r['expected']:.1f} %)", f"{r['failed']:,.0f}",
-             f"{r['without']:,.0f} ({error(r, 'without')})", f"{r['with']:,.0f} ({error(r, 'with')})")
-            for r in lab["fig14_ends"].rows]
-    return markdown(["store", "increments", "acknowledgements lost", "requests that failed", "without lethe",
-                     "with lethe"], rows)
-
-
-def table_latency(lab):
-    rows = [(r["store"], *(milliseconds(r[f"p50_{name}_us"]) for name in ("without", "with")),
-             f"{r['filter_p50_us']:.3g} µs, {percent(r)}",
-             f"{r['p50_higher_percent']:+.1f} % ({r['low']:+.1f} to {r['high']:+.1f})")
-            for r in lab["fig15_costs"].rows]
-    return markdown(["store", "p50 without", "p50 with", "in the filter, and of p50", "difference of p50 (95 %)"], rows)
-
-
 def main():
-    measured, folder, page = sys.argv[1:]
-    lab = Lab(measured, folder)
-    figure_14(lab)
-    figure_15(lab)
-    write_page(lab, page, {"counts": table_counts, "latency": table_latency})
+    folder, page = sys.argv[1:]
+    lab = Lab(folder)
+    fig14(lab)
+    fig15(lab)
+    write_page(lab, page, MEASURED_BLOCKS)
     print(f"{len(lab.drawn)} plots are in {folder}, as SVG and PNG")
 
 
