@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/daemon/daemon.h"
+#include "src/pipeline/report/readiness.h"
 #include "src/pipeline/report/remarks.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "tests/support/fake_brokers.h"
@@ -306,6 +307,18 @@ TEST_F(DaemonRunTest, OfAListWhatCannotBeReadIsSaidAtTheEnd) {
   EXPECT_NE(more, std::string::npos) << "its output is missing, too";
   EXPECT_EQ(ended.message().find("more is not read", more + 1), std::string::npos) << "once";
   EXPECT_EQ(Out(), Keys{"a"});
+}
+
+TEST_F(DaemonRunTest, OfAListUnreadTopicsAreCountedByNameAndByPattern) {
+  topics_.by_name["a-in"];
+  topics_.by_name["b-in"];
+  Append(0, "in", "a");
+  const std::vector<DaemonOptions> entries = {Entry("in", "out"), Entry("held", "missing"),
+                                              Entry("^(.*)-in$", "$1-out")};
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run(entries)));
+  const DaemonReport report = daemon_->Report();
+  EXPECT_EQ(CountUnread(report, /*named=*/true), 1) << "held";
+  EXPECT_EQ(CountUnread(report, /*named=*/false), 2) << "what strangers may create";
 }
 
 TEST_F(DaemonRunTest, OfAListATopicThatIsAboutToBeReadableIsRead) {

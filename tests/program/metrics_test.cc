@@ -267,6 +267,32 @@ TEST(MetricsTest, PartitionsOfSeveralTopicsAreThoseOfTheirTopic) {
   EXPECT_EQ(values["lethe_store_connected,group=shop,counter=likes"], 0);
 }
 
+// With another topic lethe is ready, and nothing else tells of it: there is no partition.
+TEST(MetricsTest, TopicsThatAreNotReadAreCounted) {
+  DaemonReport report = TwoPartitions();
+  const std::string named = "lethe_topics_unread,group=shop,listed=name";
+  const std::string matched = "lethe_topics_unread,group=shop,listed=pattern";
+  auto values = Values(report);
+  EXPECT_EQ(values.at(named), 0);
+  EXPECT_EQ(values.at(matched), 0);
+  report.topics.push_back({.input = "clicks", .output = "", .problem = "the output is missing"});
+  for (const char* stranger : {"a", "b"}) {
+    report.topics.push_back({.input = stranger, .output = "", .problem = "is missing", .is_named = false});
+  }
+  values = Values(report);
+  EXPECT_EQ(values.at("lethe_ready,group=shop"), 1);
+  EXPECT_EQ(values.at(named), 1);
+  EXPECT_EQ(values.at(matched), 2);
+  // Each lane says which topics are gone.
+  report.lanes.resize(2);
+  for (LaneReport& lane : report.lanes) lane.gone = {{"orders", "it was deleted"}};
+  report.lanes[1].lane = 1;
+  EXPECT_EQ(Values(report).at(named), 2);
+  report.topics[0].input = "repartition";
+  report.topics[0].routed_from = {"web-orders", "orders"};
+  EXPECT_EQ(Values(report).at(named), 2);
+}
+
 TEST(MetricsTest, LagIsNoneAtTheEndOfALogOfControlRecords) {
   DaemonReport report = TwoPartitions();
   report.lanes[0].partitions[1].log.position = 100;

@@ -318,8 +318,8 @@ TEST(Readme, TheFurtherTestsOfTheRulesExist) {
   const std::vector<std::string> tests = absl::StrSplit(TestNames(), '\n');
   int rows = 0;
   for (const absl::string_view line : absl::StrSplit(ReadFile(LETHE_SOURCE_DIR "/tests/README.md"), '\n')) {
-    const std::vector<std::string> cells = absl::StrSplit(line, " | ");
-    if (cells.size() != 2 || !absl::StartsWith(line, "| ") ||
+    const std::vector<std::string> cells = absl::StrSplit(line, absl::MaxSplits(": ", 1));
+    if (cells.size() != 2 || !absl::StartsWith(line, "- ") ||
         !absl::ascii_isdigit(static_cast<unsigned char>(line[2]))) {
       continue;
     }

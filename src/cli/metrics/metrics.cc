@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/cli/metrics/partition_metrics.h"
 #include "src/cli/metrics/process_metrics.h"
+#include "src/pipeline/report/readiness.h"
 
 namespace lethe {
 namespace {
@@ -64,6 +65,14 @@ constexpr DaemonMetric kDaemonMetrics[] = {
       "Set by `horizon`."},
      [](const DaemonReport& r) { return absl::ToDoubleSeconds(r.first.horizon); }},
 };
+
+constexpr MetricDefinition kUnreadTopics = {
+    "lethe_topics_unread",
+    kGauge,
+    "group, listed",
+    "topics",
+    "Topics that lethe does not read, listed by `name`, or matched by a `pattern` alone.",
+    "Above 0: /readyz says why, for example that an output is missing. With another topic lethe is ready."};
 
 struct SchemaMetric {
   MetricDefinition definition;
@@ -268,6 +277,11 @@ void AddProcess(const DaemonReport& report, const MetricsOptions& options,
     families->push_back(NewFamily(metric.definition));
     AddSample(metric.value(report), {{"group", report.group}}, &families->back());
   }
+  families->push_back(NewFamily(kUnreadTopics));
+  for (const bool named : {true, false}) {
+    AddSample(CountUnread(report, named), {{"group", report.group}, {"listed", named ? "name" : "pattern"}},
+              &families->back());
+  }
 }
 
 void AddSchemas(const DaemonReport& report, std::vector<MetricFamily>* families) {
@@ -350,6 +364,7 @@ std::vector<MetricFamily> Metrics(const DaemonReport& report, const MetricsOptio
 std::vector<MetricDefinition> MetricDefinitions() {
   std::vector<MetricDefinition> all = {kBuildInfo, kInfo};
   for (const DaemonMetric& metric : kDaemonMetrics) all.push_back(metric.definition);
+  all.push_back(kUnreadTopics);
   Move(PartitionDefinitions(), &all);
   for (const SchemaMetric& metric : kSchemaMetrics) all.push_back(metric.definition);
   all.push_back(kSchemaRequests);

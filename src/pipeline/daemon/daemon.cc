@@ -411,9 +411,10 @@ DaemonReport Daemon::Report() const {
     const DaemonOptions& options = flow.options;
     if (flow.snapshots != nullptr) report.snapshots += flow.snapshots->counts();
     if (!finder_) continue;
-    report.topics.push_back({options.input, options.output, EngineName(options.stage.engine),
-                             StatedHorizon(options), options.stage.target_fpp, /*problem=*/"",
-                             options.half.routed_from});
+    report.topics.push_back(
+        {options.input, options.output, EngineName(options.stage.engine), StatedHorizon(options),
+         options.stage.target_fpp, /*problem=*/"", options.half.routed_from,
+         finder_->IsNamed(options.half.routed_from.empty() ? options.input : options.half.routed_from[0])});
   }
   if (!finder_) {
     report.topics = {report.first};
@@ -422,6 +423,7 @@ DaemonReport Daemon::Report() const {
       TopicReport& unread = report.topics.emplace_back();
       unread.input = topic;
       unread.problem = why;
+      unread.is_named = finder_->IsNamed(topic);
       problems.push_back({topic, absl::StrCat(topic, " is not read: ", why)});
     }
   }

@@ -284,6 +284,11 @@ bool TopicList::IsOwn(const std::string& topic) const {
   });
 }
 
+bool TopicList::IsNamed(const std::string& input) const {
+  return absl::c_any_of(
+      named_, [&](const DaemonOptions& options) { return absl::c_linear_search(options.inputs(), input); });
+}
+
 TopicList::Candidate TopicList::CandidateOf(const std::vector<const Pattern*>& matching,
                                             const std::string& topic) {
   if (matching.size() > 1) {
@@ -317,11 +322,7 @@ TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
   std::set<std::string> topics = existing;
   topics.insert(present.begin(), present.end());  // one that was deleted may come back
   for (const std::string& topic : topics) {
-    const bool is_named = std::any_of(named_.begin(), named_.end(), [&](const DaemonOptions& options) {
-      const std::vector<std::string> named = options.inputs();
-      return std::find(named.begin(), named.end(), topic) != named.end();
-    });
-    if (is_named || IsOwn(topic)) {
+    if (IsNamed(topic) || IsOwn(topic)) {
       left_out.push_back(topic);
       continue;
     }

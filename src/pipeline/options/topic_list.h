@@ -63,6 +63,8 @@ class TopicList {
   Inputs Match(const std::set<std::string>& existing, const std::set<std::string>& present,
                const HasCommits& has_commits) const;
 
+  // Whether an entry names it.
+  bool IsNamed(const std::string& input) const;
   bool has_patterns() const { return !patterns_.empty(); }
 
  private:

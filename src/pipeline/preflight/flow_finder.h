@@ -27,7 +27,7 @@ namespace lethe {
 // topic, when a missing output was created. A topic that cannot holds up no other, nor do merged inputs that
 // are missing those that are there.
 //
-// Thread safety: belongs to one thread; but Problems() may be called from any.
+// Thread safety: belongs to one thread; but Problems() and IsNamed() may be called from any.
 class FlowFinder {
  public:
   // `add` adds a flow with these topics, and logs it if asked to.
@@ -48,6 +48,8 @@ class FlowFinder {
   bool expects_more() const { return expects_more_; }
   // Why topics of the list have no flow, by topic.
   std::map<std::string, std::string> Problems() const;
+  // Whether an entry of the list names the topic: others only match a pattern, also those of strangers.
+  bool IsNamed(const std::string& topic) const { return list_.IsNamed(topic); }
 
  private:
   // Those of its inputs that no router reads yet, of `scope: topic`.

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -122,6 +123,20 @@ void SetReadiness(const std::vector<std::string>& reasons, const std::vector<Top
   std::vector<std::string>& texts = reasons.empty() && is_any_fine ? report.but_for : report.not_ready;
   for (const TopicProblem& problem : problems) texts.push_back(problem.text);
   report.not_ready.insert(report.not_ready.end(), reasons.begin(), reasons.end());
+}
+
+int CountUnread(const DaemonReport& report, bool named) {
+  std::set<absl::string_view> gone;
+  for (const std::vector<LaneReport>* lanes : {&report.lanes, &report.routing_lanes}) {
+    for (const LaneReport& lane : *lanes) {
+      for (const auto& [topic, why] : lane.gone) gone.insert(topic);
+    }
+  }
+  return static_cast<int>(absl::c_count_if(report.topics, [&](const TopicReport& topic) {
+    if (topic.is_named != named) return false;
+    return !topic.problem.empty() || gone.contains(topic.input) ||
+           absl::c_any_of(topic.routed_from, [&](const std::string& input) { return gone.contains(input); });
+  }));
 }
 
 void SetUnanswered(DaemonReport& report) {

@@ -36,6 +36,10 @@ void AddReasons(const LaneGroup& group, const std::vector<LaneReport>& lanes,
 void SetReadiness(const std::vector<std::string>& reasons, const std::vector<TopicProblem>& problems,
                   DaemonReport& report);
 
+// Topics that are not read, or not all of whose partitions are: those that the user has named, or those that
+// only a pattern matches.
+int CountUnread(const DaemonReport& report, bool named);
+
 // The brokers do not answer: no lag is known, nor whether active partitions still are.
 void SetUnanswered(DaemonReport& report);
 

@@ -270,6 +270,7 @@ struct TopicReport {
   double fpp_target = 0;
   std::string problem = {};                   // why it is not read; empty: it is
   std::vector<std::string> routed_from = {};  // with Scope::kTopic: the inputs, and `input` is lethe's own
+  bool is_named = true;                       // false: only a pattern matches it
 
   // The topics that the user has named.
   std::string origin() const { return routed_from.empty() ? input : absl::StrJoin(routed_from, ", "); }
