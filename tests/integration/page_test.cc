@@ -532,22 +532,41 @@ std::string OfSixty(absl::string_view change, absl::string_view rest) {
 
 TEST_F(PageTest, WhatIsNotAsItShouldBeIsNoGreenRow) {
   const std::string states =
-      "return [0, 1, 2, 3].map(i => document.querySelector(`#partitions tr[data-partition=\"${i}\"] .state`))"
-      ".map(state => state.textContent + (state.className.includes('good') ? ' is good' : ''));";
+      "return [0, 1, 2, 3, 4, 5].map(i => document.querySelector(`#partitions tr[data-partition=\"${i}\"] "
+      ".state`))"
+      ".concat(document.getElementById('state'))"
+      ".map(state => state.textContent + ' is ' + state.className.replace('state ', ''));";
   const auto notices = browser_->Run(
-      OfSixty("of(1).short_history = true; of(2).keys_moved = true; of(3).phase = 'held';", states));
+      OfSixty("of(1).notices = ['short_history', 'keys_moved']; of(2).notices = ['keys_moved'];"
+              "of(3).phase = 'held'; of(4).notices = ['duplicates_jumped']; of(5).notices = ['shared_id'];"
+              "status.remarks = ['t-5: many records that differ share one id'];",
+              states));
   ASSERT_TRUE(notices.ok()) << notices.status();
-  EXPECT_EQ(*notices, json::array({"active is good", "active, short history", "active, keys moved", "held"}));
+  EXPECT_EQ(*notices,
+            json::array({"active is good", "active, short history is warn", "active, keys moved is warn",
+                         "held is warn", "active, duplicates jumped is warn",
+                         "active, events share an id is bad", "ready, with warnings is bad"}));
+  // What loses events comes first, and a warning before what is fine.
+  const auto order = browser_->Run(
+      OfSixty("of(9).notices = ['keys_moved']; of(41).notices = ['shared_id']; of(7).phase = 'restoring';"
+              "status.remarks = ['something'];",
+              "return numbers().slice(0, 4).concat(document.getElementById('state').className.replace('state "
+              "', ''));"));
+  ASSERT_TRUE(order.ok()) << order.status();
+  EXPECT_EQ(*order, json::array({41, 7, 9, 0, "bad"}));
   // Without an answer of the brokers.
   const auto unknown = browser_->Run(
       OfSixty("for (const one of status.partitions.concat(status.topics)) {"
               "  one.phase = 'unknown'; one.lag_records = null;"
-              "}",
+              "}"
+              "status.remarks = [];",
               absl::StrCat("if (document.getElementById('lag').textContent !== 'unknown') return 'a lag'; ",
                            states)));
   ASSERT_TRUE(unknown.ok()) << unknown.status();
-  const std::string silent = "unknown: brokers silent";
-  EXPECT_EQ(*unknown, json::array({silent, silent, silent, silent}));
+  json expected = json::array();
+  for (int i = 0; i < 6; ++i) expected.push_back("unknown: brokers silent is warn");
+  expected.push_back("ready is good");
+  EXPECT_EQ(*unknown, expected);
 }
 
 // At 8 % of the target, that much of the bar is full.

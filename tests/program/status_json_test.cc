@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "src/pipeline/report/readiness.h"
 #include "src/pipeline/report/report.h"
@@ -52,6 +54,33 @@ TEST(StatusJsonTest, AFailureStaysAFailureWithoutAnAnswer) {
   report.lanes[0].partitions[0].phase = Phase::kFailed;
   SetUnanswered(report);
   EXPECT_EQ(StatusOf(report)["partitions"][0]["phase"], "failed");
+}
+
+// While an id drops everything a partition is active, and the page must not show it as it shows all others.
+TEST(StatusJsonTest, APartitionAndItsTopicSayWhatIsNotAsItShouldBe) {
+  using Notices = std::vector<std::string>;
+  DaemonReport report = OneActivePartition();
+  report.topics.emplace_back().input = "clicks";
+  report.lanes.resize(2);
+  report.lanes[1].partitions.resize(2, report.lanes[0].partitions[0]);
+  EXPECT_EQ(StatusOf(report)["partitions"][0]["notices"], Notices());
+  EXPECT_EQ(StatusOf(report)["topics"][0]["notices"], Notices());
+  PartitionReport& moved = report.lanes[0].partitions[0];
+  moved.keys_moved = moved.short_history = true;
+  PartitionReport& shared = report.lanes[1].partitions[0];
+  shared.partition = 1;
+  shared.shared_id = SharedIdWatch::Pair{701, 702};
+  PartitionReport& jumped = report.lanes[1].partitions[1];
+  jumped.partition = 2;
+  jumped.duplicates_jumped = DuplicateWatch::Jump();
+  jumped.filter.filter.lost_ids = 1;
+  const nlohmann::json status = StatusOf(report);
+  EXPECT_EQ(status["partitions"][0]["notices"], (Notices{"short_history", "keys_moved"}));
+  EXPECT_EQ(status["partitions"][1]["notices"], Notices{"shared_id"});
+  EXPECT_EQ(status["partitions"][2]["notices"], (Notices{"lost_ids", "duplicates_jumped"}));
+  EXPECT_EQ(status["topics"][0]["notices"],
+            (Notices{"shared_id", "lost_ids", "duplicates_jumped", "short_history", "keys_moved"}));
+  EXPECT_EQ(status["topics"][1]["notices"], Notices());
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "src/cli/service/status_json.h"
 
 #include <algorithm>
+#include <bitset>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -64,6 +66,33 @@ Json Steps(const FilterStatus& filter) {
                      {"generation_bits", step.bits_per_generation}});
   }
   return steps;
+}
+
+// What keeps an active partition from being as it should be, the worst first.
+struct Notice {
+  const char* name;
+  bool (*applies)(const PartitionReport&);
+};
+constexpr Notice kNotices[] = {
+    {"shared_id", [](const PartitionReport& p) { return p.shared_id.has_value(); }},
+    {"lost_ids", [](const PartitionReport& p) { return p.filter.filter.lost_ids > 0; }},
+    {"duplicates_jumped", [](const PartitionReport& p) { return p.duplicates_jumped.has_value(); }},
+    {"short_history", [](const PartitionReport& p) { return p.short_history; }},
+    {"keys_moved", [](const PartitionReport& p) { return p.keys_moved; }}};
+using Notices = std::bitset<std::size(kNotices)>;
+
+Notices NoticesOf(const PartitionReport& partition) {
+  Notices notices;
+  for (size_t i = 0; i < notices.size(); ++i) notices[i] = kNotices[i].applies(partition);
+  return notices;
+}
+
+Json NoticesJson(const Notices& notices) {
+  Json names = Json::array();
+  for (size_t i = 0; i < notices.size(); ++i) {
+    if (notices[i]) names.push_back(kNotices[i].name);
+  }
+  return names;
 }
 
 Json FilterJson(const FilterStatus& filter, bool detailed) {
@@ -167,6 +196,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"lane", lane},
           {"phase", PhaseName(partition.phase, partition.log.is_answered)},
           {"problem", partition.problem},
+          {"notices", NoticesJson(NoticesOf(partition))},
           {"short_history", partition.short_history},
           {"keys_moved", partition.keys_moved},
           {"committed_offset", partition.log.committed},
@@ -243,6 +273,7 @@ struct TopicSum {
   int64_t partitions = 0;
   std::optional<Phase> phase;  // the one that needs attention most
   std::string problem;
+  Notices notices;  // of any
   int64_t lag = 0;
   RecordCounts counts;
   double fpp_estimated = 0;
@@ -277,6 +308,7 @@ std::map<absl::string_view, TopicSum> SumsOf(const DaemonReport& report) {
         sum.phase = partition.phase;
         sum.problem = partition.problem;
       }
+      sum.notices |= NoticesOf(partition);
       sum.lag += partition.log.lag();
       sum.counts += partition.counts;
       sum.fpp_estimated = std::max(sum.fpp_estimated, filter.fpp.estimated);
@@ -310,6 +342,7 @@ Json TopicsJson(const DaemonReport& report) {
                       {"fpp_target", topic.fpp_target},
                       {"problem", topic.problem.empty() ? sum.problem : topic.problem},
                       {"phase", sum.phase ? PhaseName(*sum.phase, report.is_answered) : ""},
+                      {"notices", NoticesJson(sum.notices)},
                       {"partitions", sum.partitions},
                       {"lag_records", report.is_answered ? Json(sum.lag) : Json()},
                       {"records", RecordsJson(sum.counts)},
