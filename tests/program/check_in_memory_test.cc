@@ -78,6 +78,7 @@ class CheckInMemory : public testing::Test {
     options_.process.instance = "i";
     options_.record.id = *IdSpec::Parse("key");
     options_.stage.horizon = absl::Hours(1);
+    options_.max_future = absl::Minutes(3);
     options_ = Entry("in", "out");
     AddInput("in");
     AddTopic("out");
@@ -243,7 +244,7 @@ TEST_F(CheckInMemory, TimesInAnotherUnitAreFound) {
   for (FakeTopics::Record& record : topics_.by_name["in"].records) {
     record.time = absl::FromUnixMillis(absl::ToUnixSeconds(record.time));
   }
-  EXPECT_TRUE(absl::StrContains(Check(), "warning times of in: input topic in has wrong timestamps"));
+  EXPECT_TRUE(absl::StrContains(Check(), "error times of in: input topic in has wrong timestamps"));
   EXPECT_TRUE(absl::StrContains(Check(), "likely seconds"));
 }
 

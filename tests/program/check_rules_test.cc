@@ -371,6 +371,22 @@ TEST(TopicRules, BoundsOfTimestampsAreReported) {
   EXPECT_TRUE(is_bound({{"message.timestamp.type", "LogAppendTime"}}));
 }
 
+// A given max_future, or one that was given for another topic of a list.
+TEST(TopicRules, AMaxFutureOfAHorizonIsAWarning) {
+  const auto wrong = [](absl::Duration max_future, std::map<std::string, std::string> config = {}) {
+    DaemonOptions options = Options();
+    options.stage.horizon = absl::Minutes(30);
+    options.max_future = max_future;
+    return Wrong(ApplyTopicRules(options, AllTopics{Topic("in", std::move(config)), Topic("out")}));
+  };
+  EXPECT_EQ(wrong(absl::Minutes(29)), "");
+  EXPECT_EQ(wrong(absl::Minutes(30)), "warning max_future;");
+  EXPECT_EQ(wrong(absl::Hours(2)), "warning max_future;");
+  EXPECT_EQ(wrong(absl::Hours(2), {{"message.timestamp.type", "LogAppendTime"}}), "");
+  EXPECT_EQ(wrong(absl::Hours(2), {{"message.timestamp.after.max.ms", "60000"}}), "");
+  EXPECT_EQ(wrong(absl::Hours(2), {{"message.timestamp.after.max.ms", "3600000"}}), "warning max_future;");
+}
+
 TEST(LogRules, ClockReachAndSize) {
   LogSample sample = Sample();
   sample.newest = absl::Now() + absl::Minutes(10);
@@ -552,10 +568,51 @@ TEST(LogRules, AnIdOfOneEventOfAListIsAnError) {
     sampler.Add({.partition = 0, .offset = 7, .value = value, .timestamp_ms = 1});
     sampler.Add({.partition = 0, .offset = 8, .value = list, .timestamp_ms = 1});
     const bool is_of_list = std::string(id) == "json:/batch/0/messageId";
-    EXPECT_EQ(sample.lists, is_of_list ? 1 : 0);
-    EXPECT_EQ(sample.listed, is_of_list ? 3 : 0);
+    EXPECT_EQ(sample.lists, 1);
+    EXPECT_EQ(sample.listed, 3);
     EXPECT_EQ(absl::StrContains(WrongLog(sample, {}, options), "error ids;"), is_of_list);
   }
+}
+
+// Whatever the id is: lethe does not look into a list.
+TEST(LogRules, ListsOfEventsAreSaidForEachKindOfId) {
+  DaemonOptions options = Options();
+  for (const char* id : {"key", "value", "header:id", "json:/batchId"}) {
+    options.record.id = *IdSpec::Parse(id);
+    LogSample sample = Sample();
+    LogSampler sampler(options, sample);
+    for (const char* value : {R"({"batch":[{"messageId":"a"},{"messageId":"b"}]})", R"({"items":[1,2]})"}) {
+      sampler.Add(
+          {.partition = 0, .offset = 7, .key = "k", .value = value, .timestamp_ms = 1'700'000'000'000});
+    }
+    EXPECT_EQ(sample.lists, 1) << id;
+    sample.without_id = sample.malformed = 0;
+    EXPECT_EQ(WrongLog(sample, {}, options), "warning ids;") << id;
+  }
+}
+
+// A producer that sends `id: "unknown"` for all has an id in each record, and lethe would drop all but one.
+TEST(LogRules, AnIdThatDifferentRecordsShareIsFound) {
+  DaemonOptions options = Options();
+  options.record.id = *IdSpec::Parse("json:/id");
+  const auto found = [&](int records, int share_percent, bool differ) {
+    LogSample sample;
+    LogSampler sampler(options, sample);
+    for (int i = 0; i < records; ++i) {
+      const bool is_shared = i % 100 < share_percent;
+      const std::string value = absl::StrCat(R"({"id":")", is_shared ? "unknown" : absl::StrCat(i),
+                                             R"(","n":)", differ ? i : 0, "}");
+      sampler.Add(
+          {.partition = 0, .offset = i, .key = "k", .value = value, .timestamp_ms = 1'700'000'000'000});
+    }
+    return WrongLog(sample, {}, options);
+  };
+  EXPECT_EQ(found(12'000, 100, true), "error ids;");
+  EXPECT_EQ(found(12'000, 2, true), "warning ids;") << "a default, where the producer knows no id";
+  EXPECT_EQ(found(20, 100, true), "error ids;") << "a young topic";
+  EXPECT_EQ(found(9, 100, true), "") << "too few to tell from retries";
+  EXPECT_EQ(found(12'000, 100, false), "") << "a loop that sends one event again";
+  EXPECT_EQ(found(12'000, 0, true), "");
 }
 
 TEST(LogRules, IdsFromLaterPlacesAndWithoutAPartAreCountedApart) {

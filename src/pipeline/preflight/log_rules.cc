@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "src/pipeline/options/kafka_commands.h"
 #include "src/pipeline/preflight/memory_rules.h"
+#include "src/pipeline/report/shared_id_watch.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "src/pipeline/restore/restore_plan.h"
 #include "src/text/format.h"
@@ -20,6 +21,9 @@ using Severity = Finding::Severity;
 // The size of a batch of one record without key, value and headers.
 constexpr int64_t kBatchHead = 128;
 
+// Retries of one event, which may differ in their time of sending, are fewer.
+constexpr int64_t kFewDiffering = 10;
+
 // Clocks with NTP differ less.
 constexpr absl::Duration kMostAhead = absl::Seconds(5);
 
@@ -27,8 +31,7 @@ constexpr char kKeyRemedy[] =
     "have the producers key each record by its id, or by something that the id always comes with, or set "
     "scope: topic";
 
-constexpr char kTimesRemedy[] =
-    "have the producers give Kafka its milliseconds; nothing, if the events are as old as that";
+constexpr char kTimesRemedy[] = "have the producers give Kafka its milliseconds";
 
 class LogRules {
  public:
@@ -127,14 +130,8 @@ class LogRules {
 
   void Ids() {
     if (lacks_schemas_) return;  // the error is the registry's
-    if (sample_.lists > 0) {
-      Add(Severity::kError, "ids",
-          absl::StrCat("has lists of events, ", sample_.listed, " in ", sample_.lists, " of ",
-                       sample_.records, " of its newest records, and ", options_.record.id.ToString(),
-                       " is the id of one event of a list: lethe judges records, so it would drop the other "
-                       "events of a list with that one, and pass copies in other lists"),
-          "let the producers, or a step before lethe, write a record for each event");
-    }
+    Lists();
+    SharedId();
     if (sample_.without_id + sample_.malformed == sample_.records) {
       return Add(Severity::kError, "ids",
                  absl::StrCat("has no usable id at ", options_.record.id.ToString(), " in any of ",
@@ -161,6 +158,31 @@ class LogRules {
         "see whether the id is there under another name");
     add(sample_.malformed, "broken data instead of an id", "on_malformed", options_.policies.on_malformed,
         "see what writes such records");
+  }
+
+  void Lists() {
+    if (sample_.lists == 0) return;
+    const bool is_of_one = sample_.lists_by_one > 0;
+    Add(is_of_one ? Severity::kError : Severity::kWarning, "ids",
+        absl::StrCat("has lists of events, ", sample_.listed, " in ", sample_.lists, " of ", sample_.records,
+                     " of its newest records, and lethe judges records: ",
+                     is_of_one ? absl::StrCat("by ", options_.record.id.ToString(),
+                                              ", the id of one event of a list, it drops the others with it")
+                               : "it passes or drops a list as a whole",
+                     ", and passes copies of an event in other lists"),
+        "let the producers, or a step before lethe, write a record for each event");
+  }
+
+  // A constant or a default: all of its events but the first are taken for copies.
+  void SharedId() {
+    const bool is_most = sample_.differing >= kFewDiffering && 2 * sample_.differing >= sample_.records;
+    if (!is_most && sample_.differing < SharedIdWatch::kEnough) return;
+    Add(is_most ? Severity::kError : Severity::kWarning, "ids",
+        absl::StrCat("has one id at ", options_.record.id.ToString(), " in ", sample_.differing + 1, " of ",
+                     sample_.records, " of its newest records, which differ (", sample_.differing_example,
+                     "): lethe takes all but the first for copies, and ",
+                     Fate(options_.policies.on_suspicious_id), " (on_suspicious_id)"),
+        "correct id, or the producer: lethe survey looks for a better id");
   }
 
   // Ids that are not as the first place and all its parts have them.
@@ -226,10 +248,13 @@ class LogRules {
   // A clock is never wrong by decades.
   void Times() {
     if (!sample_.times.MostAreWrong()) return;
-    Add(Severity::kWarning, "times",
+    const bool is_certain = !sample_.times.LikelyUnit().empty();
+    Add(is_certain ? Severity::kError : Severity::kWarning, "times",
         absl::StrCat("has wrong timestamps: of those of its newest records as milliseconds ",
-                     sample_.times.Text(), ": the horizon is measured by them"),
-        kTimesRemedy);
+                     sample_.times.Text(),
+                     ": the horizon is measured by them, so unique events may be dropped, or copies pass"),
+        is_certain ? kTimesRemedy
+                   : absl::StrCat(kTimesRemedy, "; nothing, if the events are as old as that"));
   }
 
   // Only a clock that is ahead can be seen: a record that is behind may just be old. Kafka's answers carry no

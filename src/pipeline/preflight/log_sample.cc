@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/preflight/brokers.h"
@@ -60,11 +61,12 @@ void LogSampler::Add(const InputRecord& record) {
   sample_.frames.Add(record.key, record.value);
   AddSchema(record.key, record.headers, /*of_key=*/true);
   AddSchema(record.value, record.headers, /*of_key=*/false);
-  if (record.value && id_.reads_json()) {
+  if (record.value) {
     const std::optional<EventList> list = finder_.Find(*record.value);
-    if (list && list->events > 1 && IsOfOneElement(id_, *list)) {
+    if (list && list->events > 1) {
       ++sample_.lists;
       sample_.listed += list->events;
+      sample_.lists_by_one += IsOfOneElement(id_, *list);
     }
   }
   const RecordFields& fields = reader_.Read(record.view());
@@ -74,10 +76,15 @@ void LogSampler::Add(const InputRecord& record) {
   }
   sample_.later_place += fields.id_place > 0;
   sample_.partial += fields.lacks_optional;
-  Place place{record.partition, record.offset, std::nullopt};
+  Place place{record.partition, record.offset, std::nullopt, record.Hash()};
   if (record.key) place.key.emplace(record.key->data(), record.key->size());
   const auto [first, is_new] = seen_.try_emplace(std::string(fields.id), place);
   if (is_new) return;
+  if (std::exchange(first->second.content, place.content) != place.content &&
+      ++first->second.differing > sample_.differing) {
+    sample_.differing = first->second.differing;
+    sample_.differing_example = absl::StrCat(Name(first->second), " and ", Name(place));
+  }
   const bool elsewhere = first->second.partition != place.partition;
   if (!elsewhere && first->second.key == place.key) return;
   ++(elsewhere ? sample_.copies_elsewhere : sample_.copies_with_another_key);

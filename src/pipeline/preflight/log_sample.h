@@ -35,11 +35,15 @@ struct LogSample {
   int64_t without_id = 0;               // missing
   int64_t later_place = 0;              // the id is from another place than the first
   int64_t partial = 0;                  // the id lacks an optional part
-  int64_t lists = 0;                    // records that hold several events, of which the id is one's
+  int64_t lists = 0;                    // records that hold several events
   int64_t listed = 0;                   // events in them
+  int64_t lists_by_one = 0;             // of the lists: the id is that of one of the events
   int64_t malformed = 0;                // the JSON that it would be in
   int64_t copies_elsewhere = 0;         // records whose id was also seen in another partition
   int64_t copies_with_another_key = 0;  // in the same partition, but with a key that might have led elsewhere
+  // Of the id with most of them: records that differ from the one before them, and where two of these are.
+  int64_t differing = 0;
+  std::string differing_example;
   RegistryFrames frames;
   std::set<SchemaKey> schemas;  // that keys and values name, at most kMostSchemas
   std::string example;          // where one of those is: orders-3 offset 17 and orders-5 offset 4
@@ -82,6 +86,8 @@ class LogSampler {
     int32_t partition = 0;
     int64_t offset = 0;
     std::optional<std::string> key;
+    uint64_t content = 0;   // of the last record with this id
+    int64_t differing = 0;  // records that differ from the one before them
   };
 
   void AddSchema(std::optional<absl::string_view> bytes, const RecordHeaders* headers, bool of_key);

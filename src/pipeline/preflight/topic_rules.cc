@@ -166,6 +166,20 @@ class Rules {
     Add(Severity::kOk, "timestamps", what, "");
   }
 
+  // Stream time runs ahead by as much as most timestamps do, and ids are forgotten that much earlier.
+  void LimitsFuture(absl::Duration max_future, absl::Duration horizon) {
+    if (max_future < horizon || topic_.Value("message.timestamp.type") == "LogAppendTime") return;
+    for (const char* bound : {TopicFacts::kDifference, TopicFacts::kAfter}) {
+      if (absl::Milliseconds(topic_.Number(bound, INT64_MAX)) < horizon) return;
+    }
+    Add(Severity::kWarning, "max_future",
+        absl::StrCat("accepts records dated ahead by more than the horizon of ", DurationText(horizon),
+                     ", and so does lethe (max_future is ", DurationText(max_future),
+                     "): if most records of some seconds are, lethe forgets all ids, and copies pass"),
+        absl::StrCat("set max_future to a sixteenth of the horizon, ", DurationText(horizon / 16),
+                     ", which is its default for a horizon below 16h"));
+  }
+
   // A lag makes records late: a timestamp that the input accepted in time is old for this topic.
   void TakesTimesOf(const TopicFacts& input) {
     const bool takes_all =
@@ -248,6 +262,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   input_rules.Add(Severity::kOk, kPartitionsCheck,
                   absl::StrCat("has ", Several(input.partitions, "partition")), "");
   if (!options.half.routing) input_rules.HasMemory(options);
+  if (options.half.routed_from.empty()) input_rules.LimitsFuture(options.max_future, options.stage.horizon);
   if (input_rules.IsDescribed()) {
     input_rules.IsNotCompacted("compaction may keep the retry and remove the first");
     // Filters are rebuilt from the topic that is judged.
