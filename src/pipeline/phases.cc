@@ -229,9 +229,13 @@ void Phases::ReachEnd(Task& task, const InputRecord& at) {
   if (task.phase() == Phase::kRestoring && end >= task.committed()) Activate(task);
   // Its first record would wait for the output, so it is said before that comes.
   if (task.phase() == Phase::kActive && !held_.HasOutput(task)) return;
-  if (task.phase() != Phase::kActive || !task.stop_before_next().empty() || end <= task.next()) return;
+  if (task.phase() != Phase::kActive || !task.stop_before_next().empty()) return;
+  const bool is_in_group = task.in_transaction() || task.next() == task.in_group();
+  if (end <= task.next() && is_in_group) return;
   // Commits the end: once retention removes these offsets, the log would start beyond the committed one.
-  if (transactions_.Begin(task).ok()) task.SkipTo(end);
+  // Where it did, what was deleted unread would count as lag until the next record, and as lost at each
+  // restart.
+  if (transactions_.Begin(task).ok()) task.SkipTo(std::max(end, task.next()));
 }
 
 void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {

@@ -72,9 +72,9 @@ size_t AheadIds::PlaceOf(IdHash id) const {
   return place;
 }
 
-const int64_t* AheadIds::Find(IdHash id) const {
+const AheadIds::Entry* AheadIds::Find(IdHash id) const {
   const size_t place = PlaceOf(id);
-  return place == size_ ? nullptr : &entries_[place].passed_ms;
+  return place == size_ ? nullptr : &entries_[place];
 }
 
 void AheadIds::DateUntimed(int64_t time_ms) {
@@ -84,10 +84,12 @@ void AheadIds::DateUntimed(int64_t time_ms) {
   }
 }
 
-std::optional<IdHash> AheadIds::Put(IdHash id, int64_t passed_ms, bool is_untimed, int64_t now_ms) {
-  // In a replay, in which all count as passed, the copy may be dated earlier.
-  if (const int64_t* const before_ms = Find(id)) passed_ms = std::max(passed_ms, *before_ms);
-  Forget(id);
+std::optional<IdHash> AheadIds::Put(Entry entry, int64_t now_ms) {
+  if (const Entry* const before = Find(entry.id)) {
+    entry.passed_ms = std::max(entry.passed_ms, before->passed_ms);
+    entry.filter_had_it = before->filter_had_it;
+  }
+  Forget(entry.id);
   std::optional<IdHash> left;
   // Records without a timestamp of their own do not count, and may be more.
   if (size_ == kMost) {
@@ -96,7 +98,8 @@ std::optional<IdHash> AheadIds::Put(IdHash id, int64_t passed_ms, bool is_untime
     Erase(0);
   }
   LETHE_DEBUG_ASSERT(size_ < kMost && (size_ == 0 || entries_[size_ - 1].record <= read_));
-  entries_[size_++] = {id, passed_ms, read_, is_untimed};
+  entry.record = read_;
+  entries_[size_++] = entry;
   return left;
 }
 
@@ -160,6 +163,7 @@ void AheadIds::Transfer(Self& self, Fields& fields) {
     fields.Int(entry.record, record, self.read_);
     record = entry.record;
     fields.Int(entry.is_untimed, 0, 1);
+    fields.Int(entry.filter_had_it, 0, 1);
   }
   fields.Time(self.left_ms_);
   fields.Time(self.counted_ms_);

@@ -32,6 +32,10 @@ class FieldWriter;
 //   - Ids that leave before stream time has come to them (before it starts, for one that is too wild, since
 //     older records are read in between, or for want of room) are younger than the filter knows then. It is
 //     asked for a time that is earlier by the most of that, until the horizon has gone by.
+//   - A copy that is remembered anew (with StageOptions::renew, and in a replay, where any may have passed)
+//   may
+//     be dated earlier than its id passed. Where the id is here, the later of the two counts. Where it has
+//     left, the filter knows when it passed: what comes then is a copy by either.
 //   - A timestamp ahead of stream time is believed where records are sparse: the majority of the last 21 (5
 //     suffice) that is nearest together spans more than a 64th of the horizon. It may be later than that
 //     majority by three times its span, or else the last five must all be later, the earliest of which then
@@ -72,10 +76,19 @@ class AheadIds {
   // released were up to a sixteenth of the horizon ahead, and those that left before (EarlyBy).
   int64_t AskedAt(int64_t judged_ms, int64_t now_ms) const;
 
-  // When the id passed, or null.
-  const int64_t* Find(IdHash id) const;
-  // Returns an id that leaves for it, before its time: it goes into the filter at `now_ms`.
-  std::optional<IdHash> Put(IdHash id, int64_t passed_ms, bool is_untimed, int64_t now_ms);
+  struct Entry {
+    IdHash id;
+    int64_t passed_ms = 0;
+    int64_t record = 0;          // read_ then
+    bool is_untimed = false;     // as long as no timestamp has come since
+    bool filter_had_it = false;  // when it came, and may know a later time at which it passed
+  };
+
+  // Null: the id is not here.
+  const Entry* Find(IdHash id) const;
+  // `entry` without `record`. Returns an id that leaves for it, before its time: it goes into the filter at
+  // `now_ms`.
+  std::optional<IdHash> Put(Entry entry, int64_t now_ms);
   void Forget(IdHash id);
 
   // Stream time has begun with this value, as of which the filter counts what it has.
@@ -90,13 +103,6 @@ class AheadIds {
 
  private:
   static constexpr int64_t kFewest = 5;
-
-  struct Entry {
-    IdHash id;
-    int64_t passed_ms = 0;
-    int64_t record = 0;       // read_ then
-    bool is_untimed = false;  // as long as no timestamp has come since
-  };
 
   size_t PlaceOf(IdHash id) const;  // size_: nowhere
   void Erase(size_t place);

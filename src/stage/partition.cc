@@ -109,7 +109,7 @@ void Partition::Impl::TakeOneByOne(absl::Span<const Event> events, size_t first,
     }
     ahead.Read(time_ms);
     while (const std::optional<TimedId> due = ahead.Release(now_ms)) taker.Again(*due);
-    const int64_t* const known = ahead.Find(id);
+    const AheadIds::Entry* const known = ahead.Find(id);
     const int64_t passes_ms = ahead.PassesAt(now_ms);
     const bool is_ahead = ahead.IsAhead(passes_ms, now_ms);
     OwnTime own{.time_ms = now_ms};
@@ -118,13 +118,16 @@ void Partition::Impl::TakeOneByOne(absl::Span<const Event> events, size_t first,
       own.time_ms = ahead.AskedAt(judged_ms, now_ms);
       if (known != nullptr) {
         const int64_t own_ms = time_ms == kNoStreamTime ? judged_ms : std::min(time_ms, judged_ms);
-        own.is_copy = own_ms <= *known || own_ms - *known <= horizon_ms;
+        const bool is_copy = own_ms <= known->passed_ms || own_ms - known->passed_ms <= horizon_ms;
+        if (is_copy || !known->filter_had_it) own.is_copy = is_copy;
       }
     }
     const bool passes = taker.One(first + i, TimedId{id, now_ms}, own, start_ms);
-    if (own.is_copy == false) ahead.Forget(id);  // it is over, also if it is not ahead this time
-    if ((passes || renew) && is_ahead) {
-      const auto left = ahead.Put(id, passes_ms, time_ms == kNoStreamTime, now_ms);
+    if (known != nullptr && passes) ahead.Forget(id);  // it is over, also if it is not ahead this time
+    if ((passes || taker.RemembersCopies()) && is_ahead) {
+      const bool is_untimed = time_ms == kNoStreamTime;
+      const auto left = ahead.Put(
+          {.id = id, .passed_ms = passes_ms, .is_untimed = is_untimed, .filter_had_it = !passes}, now_ms);
       if (left) taker.Again(TimedId{*left, now_ms});
     }
   }
@@ -160,6 +163,7 @@ absl::Status Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<V
       return verdicts_[i] == Verdict::kUnique;
     }
     void Again(const TimedId& timed) override { impl_.ShardOf(timed.id).Renew(timed); }
+    bool RemembersCopies() const override { return impl_.renew; }
 
    private:
     Impl& impl_;
@@ -198,6 +202,7 @@ absl::Status Partition::Impl::JudgeInTransaction(absl::Span<const Event> events,
     void Again(const TimedId& timed) override {
       if (!impl_.ShardOf(timed.id).RenewPending(timed)) impl_.lacks_pending = true;
     }
+    bool RemembersCopies() const override { return impl_.renew; }
 
    private:
     Impl& impl_;
@@ -222,12 +227,11 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
     void Many(size_t, Batch& batch, int64_t) override {
       batch.ForEachShard([&](size_t shard, const ShardEvents& group) { impl_.shards[shard]->Replay(group); });
     }
-    // Any may have passed.
-    bool One(size_t i, const TimedId& timed, const OwnTime&, int64_t) override {
-      impl_.ShardOf(timed.id).Replay({.ids = {&timed, 1}, .batch = &events_[i]});
-      return true;
+    bool One(size_t i, const TimedId& timed, const OwnTime& own, int64_t) override {
+      return impl_.ShardOf(timed.id).ReplayOne(timed, own, events_[i].payload) == Verdict::kUnique;
     }
     void Again(const TimedId& timed) override { impl_.ShardOf(timed.id).Renew(timed); }
+    bool RemembersCopies() const override { return true; }
 
    private:
     Impl& impl_;

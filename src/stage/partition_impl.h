@@ -92,10 +92,11 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
     virtual void Start(int64_t began_ms) = 0;
     // From the first-th event on; `began_ms` is start_ms.
     virtual void Many(size_t first, Batch& batch, int64_t began_ms) = 0;
-    // Whether the i-th event passes.
+    // Whether the i-th event passes; in a replay, where any may have, whether it would.
     virtual bool One(size_t i, const TimedId& timed, const OwnTime& own, int64_t began_ms) = 0;
     // An id of before goes into the filter at this time.
     virtual void Again(const TimedId& timed) = 0;
+    virtual bool RemembersCopies() const = 0;
 
    protected:
     ~Taker() = default;

@@ -175,6 +175,17 @@ void Shard::Replay(const ShardEvents& events) {
   replayed_ += static_cast<int64_t>(events.ids.size());
 }
 
+Verdict Shard::ReplayOne(const TimedId& timed, const OwnTime& own, absl::string_view payload) {
+  const Lock lock(this);
+  filter_->AdvanceTo(timed.stream_time_ms);
+  const bool is_copy = own.is_copy ? *own.is_copy : IsContainedAt({timed.id, own.time_ms});
+  filter_->Replay({&timed, 1});
+  audit_.AdvanceTo(timed.stream_time_ms);
+  if (audit_.Audits(timed.id)) audit_.Replayed(timed, payload);
+  ++replayed_;
+  return is_copy ? Verdict::kDuplicate : Verdict::kUnique;
+}
+
 void Shard::Forget(IdHash id) {
   const Lock lock(this);
   const TimedId* const found = pending_.Find(id);

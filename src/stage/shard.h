@@ -71,6 +71,8 @@ class Shard {
   [[gnu::cold]] bool RenewPending(const TimedId& timed);
   // Remembers without judging.
   void Replay(const ShardEvents& events);
+  // One event, and says what JudgeOne would.
+  [[gnu::cold]] Verdict ReplayOne(const TimedId& timed, const OwnTime& own, absl::string_view payload);
   // Takes an id out of the pending set, if it is there.
   void Forget(IdHash id);
 

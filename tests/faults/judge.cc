@@ -130,6 +130,7 @@ class PartitionJudge {
         keeps_order_(!evidence.topic_scope),
         scattered_(evidence.scattered),
         clock_may_be_older_(evidence.clock_may_be_older),
+        sent_ms_(evidence.sent_ms),
         output_takes_bytes_(evidence.output_takes_bytes),
         kinds_(kinds),
         sums_(sums),
@@ -281,6 +282,7 @@ class PartitionJudge {
   }
 
   bool IsLate(const Entry& entry, const Entry& passed) const {
+    if (sent_ms_ && sent_ms_(entry.event.send) - sent_ms_(passed.event.send) > horizon_ms_) return true;
     // One that is dated a horizon later than its copy is dated wrongly.
     return entry.stream_time_ms - passed.stream_time_ms > horizon_ms_ ||
            entry.own_ms - passed.earliest_own_ms > horizon_ms_ ||
@@ -362,6 +364,7 @@ class PartitionJudge {
   const bool keeps_order_;
   const bool scattered_;
   const bool clock_may_be_older_;
+  const std::function<int64_t(int64_t)>& sent_ms_;
   const size_t output_takes_bytes_;
   Kinds& kinds_;
   Judgement& sums_;

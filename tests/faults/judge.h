@@ -27,6 +27,7 @@
 #define LETHE_TESTS_FAULTS_JUDGE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,6 +84,9 @@ struct Evidence {
   // A filter from before the input may have lent its clock: how long ago a record passed that came before
   // this one's moved, cannot be told, and a copy of it may pass.
   bool clock_may_be_older = false;
+  // When each sending was made. Where many records are dated wrongly nobody can tell by their timestamps how
+  // far apart they are, and those that were sent a horizon apart may pass. Null: the timestamps tell.
+  std::function<int64_t(int64_t sending)> sent_ms;
   // By how much the clocks that say so may differ from each other and from one time to another.
   absl::Duration clocks_differ;
   // Values of more bytes are not for the output.

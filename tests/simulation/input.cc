@@ -71,9 +71,9 @@ int64_t Input::Date() {
   const int64_t time = times_ms_.back();
   if (world_.now() < fast_until_) return absl::ToUnixMillis(kBegin + world_.now() + ahead_);
   // The middle third is enough for stream time to stand, and to go on.
-  const int sent = sent_ - sent_before_;
-  if (schedule_.past_of_hundred > 0 && 3 * sent > schedule_.records && 3 * sent < 2 * schedule_.records &&
-      dice.Below(100) < schedule_.past_of_hundred) {
+  const int sixths = 6 * (sent_ - sent_before_) / schedule_.records;
+  const bool may_be_past = schedule_.is_past_first ? sixths < 3 : sixths >= 2 && sixths < 4;
+  if (schedule_.past_of_hundred > 0 && may_be_past && dice.Below(100) < schedule_.past_of_hundred) {
     return time - 5 * absl::ToInt64Milliseconds(schedule_.horizon);
   }
   if (world_.now() >= bad_until_) return time;

@@ -151,6 +151,8 @@ class Game {
   void CommitForeign();
   // From now on it is not waited for, nor judged.
   std::unique_ptr<TopicInPlay> SetApart(const TopicInPlay* topic);
+  // The group comes to the end of what is left.
+  void DeleteUnread();
   // The newcomer of the two ends, or it rests; what is judged is right anyway.
   void RunTwin();
   void MoveClocks(int64_t number);
@@ -663,6 +665,8 @@ void Game::PlayEpilogue() {
       return CommitForeign();
     case Epilogue::kTwin:
       return RunTwin();
+    case Epilogue::kDeleteUnread:
+      return DeleteUnread();
   }
 }
 
@@ -778,6 +782,18 @@ void Game::SetOffsets() {
   });
   AwaitDone(kPatience);
   for (const auto& topic : topics_) topic->input().SendTo(0);
+  AwaitDone(kPatience);
+  End();
+  Judge();
+}
+
+void Game::DeleteUnread() {
+  StandStill([&] {
+    for (const auto& topic : topics_) {
+      topic->input().SendTo(0);
+      topic->DeleteAll();
+    }
+  });
   AwaitDone(kPatience);
   End();
   Judge();

@@ -154,6 +154,8 @@ const char* EpilogueText(Epilogue epilogue) {
       return "; in the end another lethe commits while processes stand still";
     case Epilogue::kTwin:
       return "; in the end two processes run as one instance";
+    case Epilogue::kDeleteUnread:
+      return "; in the end unread records are deleted, and nothing follows";
   }
   return "";
 }
@@ -214,10 +216,7 @@ void SetOptions(Schedule& schedule) {
   schedule.keeps_places = schedule.has_static_members && dice.OneIn(3);
   // A stranger's topic would be refused where it must be told from another.
   schedule.accepts_output = dice.OneIn(2) || schedule.strangers > 0;
-  // A topic that is made again and stays empty is not committed at its new start then, and stands there.
-  schedule.skips_deleted =
-      dice.OneIn(3) && std::none_of(schedule.faults.begin(), schedule.faults.end(),
-                                    [](const Fault& each) { return each.kind == FaultKind::kRecreate; });
+  schedule.skips_deleted = dice.OneIn(3);
   // A replay would stop at what cannot be read, too.
   schedule.stops_at_short =
       dice.OneIn(4) && std::none_of(schedule.faults.begin(), schedule.faults.end(),
@@ -229,6 +228,30 @@ void SetOptions(Schedule& schedule) {
   if (schedule.epilogue == Epilogue::kNone && dice.OneIn(20) && schedule.strangers == 0) {
     schedule.epilogue = Epilogue::kLoseOffsets;
     schedule.accepts_output = false;
+  }
+}
+
+// Likewise, of what came later.
+void SetMoreOptions(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 0x30f7);
+  if (schedule.horizon < absl::Hours(24) && dice.OneIn(4)) schedule.past_of_hundred = dice.Choose({55, 90});
+  if (schedule.past_of_hundred > 0 && dice.OneIn(2)) {
+    // Before stream time begins, so many records fit into a horizon that an id which passes early is
+    // forgotten where it is known by its own time, and comes again.
+    schedule.is_past_first = true;
+    schedule.burst = 0;
+    schedule.step = schedule.horizon / 300;
+    schedule.copies_of_ten = 6;
+    schedule.copies_within = 200;
+    schedule.snapshots = SnapshotPlace::kNowhere;
+    schedule.faults.push_back({.kind = FaultKind::kKill,
+                               .at = dice.Between(schedule.lasts / 4, schedule.lasts / 2),
+                               .lasts = dice.Between(absl::ZeroDuration(), absl::Seconds(1))});
+  }
+  if (schedule.epilogue == Epilogue::kNone && dice.OneIn(30)) {
+    schedule.epilogue = Epilogue::kDeleteUnread;
+    schedule.skips_deleted = true;
+    schedule.stops_at_short = false;
   }
 }
 
@@ -268,7 +291,9 @@ std::string Schedule::Story() const {
       burst > 0 ? absl::StrCat(", in bursts of ", burst, " every ", absl::FormatDuration(silence)) : "",
       ", horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten, " of ten are copies, of the last ",
       copies_within, "; of a hundred ", wild_of_hundred, " have wild times, ",
-      past_of_hundred > 0 ? absl::StrCat(past_of_hundred, " are of the past for a while, ") : "",
+      past_of_hundred > 0
+          ? absl::StrCat(past_of_hundred, " are of the past ", is_past_first ? "at first, " : "for a while, ")
+          : "",
       without_id_of_hundred, " no id, ", oversized_of_hundred, " are too large",
       names_refused ? " (named)" : "",
       counting == Counting::kNothing  ? ""
@@ -358,6 +383,7 @@ Schedule MakeSchedule(uint64_t seed) {
   AddStrangers(schedule);
   AddSilences(schedule);
   SetOptions(schedule);
+  SetMoreOptions(schedule);
   schedule.are_brokers_old = Dice(seed ^ 0x391).OneIn(2);
   std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });

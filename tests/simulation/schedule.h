@@ -75,6 +75,7 @@ enum class Epilogue {
   kSetBack,         // the group's offsets are those of earlier commits, while all stand still
   kForeignCommit,   // a lethe of another version or configuration commits, while all stand still
   kTwin,            // a second process runs as one instance
+  kDeleteUnread,    // all of a log is deleted, also what is not read, and nothing follows
 };
 
 enum class SnapshotPlace { kNowhere, kOfEach, kOfAll };
@@ -120,7 +121,8 @@ struct Schedule {
   int copies_of_ten = 3;
   int copies_within = 100;
   int wild_of_hundred = 0;
-  int past_of_hundred = 0;  // are dated five horizons too early, in the middle third
+  int past_of_hundred = 0;     // are dated five horizons too early, in the middle third
+  bool is_past_first = false;  // or in the first half
   int without_id_of_hundred = 0;
   int oversized_of_hundred = 0;
   bool names_refused = false;

@@ -174,7 +174,20 @@ void TopicInPlay::DeleteMore(int64_t number) {
   const int64_t end = number % 2 > 0 && committed > begin ? committed : log.stable_end();
   // Of a log that was cut, too, nothing would be there to compare.
   if (committed < 0 || end <= begin || cut_.partition >= 0) return;
-  log.DeleteBefore(site_.world.dice().Between(begin + 1, end));
+  DeleteBefore(partition, site_.world.dice().Between(begin + 1, end));
+}
+
+void TopicInPlay::DeleteAll() {
+  if (!is_there() || stops_ || is_routed() || !former_.empty() || cut_.partition >= 0) return;
+  const int64_t end = site_.broker.FindLog(names_.input, 0)->stable_end();
+  const int64_t committed = site_.group.CommittedNow(names_.input, 0).offset;
+  if (committed >= 0 && committed < end) DeleteBefore(0, end);
+}
+
+void TopicInPlay::DeleteBefore(int32_t partition, int64_t offset) {
+  Log& log = *site_.broker.FindLog(names_.input, partition);
+  const int64_t committed = site_.group.CommittedNow(names_.input, partition).offset;
+  log.DeleteBefore(offset);
   for (int64_t at = committed; at < log.start(); ++at) deleted_unread_.insert({partition, at});
   site_.world.Say(names_.input, "-", partition, " begins at ", log.start(), " now");
   forgotten_[partition] = log.start();
@@ -414,6 +427,9 @@ test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begi
   test::Evidence evidence;
   evidence.horizon = site_.schedule.horizon;
   evidence.latest_time = LatestTime();
+  if (site_.schedule.past_of_hundred > 0) {
+    evidence.sent_ms = [this](int64_t sending) { return input_.time_ms(sending); };
+  }
   evidence.clocks_differ = site_.world.now() + absl::AbsDuration(site_.schedule.skew);
   if (site_.schedule.oversized_of_hundred > 0) evidence.output_takes_bytes = kOutputTakesBytes;
   evidence.input = site_.broker.CommittedIn(input);
@@ -605,7 +621,7 @@ test::Judgement TopicInPlay::JudgeRouted() const {
   // With wrong timestamps nobody knows who is ahead. Where records are sent while others are read, hours of
   // their time go by in the second for which a partition counts as at its end.
   const bool is_bounded = site_.schedule.is_backlog && site_.schedule.wild_of_hundred == 0 &&
-                          !input_.had_bad_clock() && !StoodStill();
+                          site_.schedule.past_of_hundred == 0 && !input_.had_bad_clock() && !StoodStill();
   if (is_bounded) evidence.lead = site_.schedule.horizon / 16;
   evidence.time_ms = [this](int64_t sending) { return input_.time_ms(sending); };
   test::Evidence& judged = evidence.judged;

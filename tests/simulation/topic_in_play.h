@@ -47,6 +47,8 @@ class TopicInPlay {
   // Deletes some of what a restart needs, or what is not read yet, of one partition. Copies of what is gone
   // may pass then; what was not read makes it stop.
   void DeleteMore(int64_t number);
+  // Likewise, all of a partition.
+  void DeleteAll();
   // One log loses the end of what was judged, and grows again after so long: it must stop.
   void CutLog(int64_t number, absl::Duration after);
   // Likewise, while all is judged. Returns its partition, or -1 if nothing can be cut.
@@ -107,6 +109,8 @@ class TopicInPlay {
   CountsInLog RoutedCounts() const;
 
  private:
+  // All before the offset is gone.
+  void DeleteBefore(int32_t partition, int64_t offset);
   // Whether no transaction is about to commit offsets of it.
   bool IsSettled() const;
   // A former topic of the name, and what the group had committed of it when it was deleted.

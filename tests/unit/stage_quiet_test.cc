@@ -149,6 +149,35 @@ TEST(StageQuietTest, AReplayRemembersNoIdForLongerThanItsHorizon) {
   }
 }
 
+// Of a disordered log, before stream time begins: so many records after an id has passed a copy comes that is
+// dated more than a horizon earlier, and then one from in between.
+TEST(StageQuietTest, NoIdIsForgottenForAnOlderCopyOfIt) {
+  constexpr int64_t kMinute = 60 * kSecond;
+  for (const bool renew : {false, true}) {
+    for (const bool replays : {false, true}) {
+      const StageOptions options = {.horizon = absl::Hours(1), .target_fpp = 1e-12, .renew = renew};
+      auto stage = *DedupStage::Create(options, ExactFilter::Factory());
+      auto partition = *stage->Open("disordered");
+      const auto take = [&](const std::string& id, int64_t minute) {
+        const Event event = {.id = partition->Hash(id),
+                             .time = absl::FromUnixMillis(kStartMs + minute * kMinute)};
+        Verdict verdict = Verdict::kUnique;
+        const absl::Status taken =
+            replays ? partition->Replay({&event, 1}) : partition->Judge({&event, 1}, {&verdict, 1});
+        ASSERT_TRUE(taken.ok());
+      };
+      take("id", 120);
+      for (int i = 0; i < 110; ++i) take(absl::StrCat(i), 125 + i);
+      // Those around it are as old.
+      for (int i = 0; i < 3; ++i) take(absl::StrCat("older", i), 29);
+      take("id", 30);
+      EXPECT_EQ(partition->Status().stream_time, absl::InfinitePast()) << "it has not begun";
+      EXPECT_EQ(*partition->Judge("id", absl::FromUnixMillis(kStartMs + 100 * kMinute)), Verdict::kDuplicate)
+          << (renew ? "renewing" : "") << (replays ? " replayed" : " live");
+    }
+  }
+}
+
 TEST(StageQuietTest, ABusyStreamThatFallsSilentFollows) {
   std::mt19937_64 random(TestSeed());
   std::vector<Record> log;
@@ -258,6 +287,71 @@ void MakeWild(std::mt19937_64& random, size_t most, size_t window, int64_t horiz
                              record.true_ms + 3650 * 24 * kHour};
     record.time_ms = times[random() % 6];
     wild.push_back(i);
+  }
+}
+
+// Several sources in turn, each behind the others by up to nine horizons.
+std::vector<Record> DisorderedLog(std::mt19937_64& random, size_t size) {
+  std::vector<Record> log = RandomLog(random, size, kHour / (20 + static_cast<int64_t>(random() % 200)));
+  int64_t behind_ms = 0;
+  for (size_t left = 0, i = 0; i < log.size(); ++i, --left) {
+    if (left == 0) {
+      left = 1 + random() % 100;
+      behind_ms = static_cast<int64_t>(random() % 4) * 3 * kHour;
+    }
+    log[i].time_ms = random() % 20 == 0 ? kUntimed : log[i].true_ms - behind_ms;
+  }
+  return log;
+}
+
+// Whatever the order is: what would be dropped after the log was judged is dropped after a replay of it, too,
+// if its id has passed within the horizon. With `renew` both give the same verdict.
+TEST(StageQuietTest, AReplayOfADisorderedLogKnowsWhatLiveJudgingDid) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 400; ++round) {
+    const bool renew = round % 2 == 0;
+    const StageOptions options = {.horizon = absl::Milliseconds(kHour), .target_fpp = 1e-12, .renew = renew};
+    const std::vector<Record> log = DisorderedLog(random, 100 + random() % 500);
+    auto stage = *DedupStage::Create(options, ExactFilter::Factory());
+    const auto judged = *stage->Open("judged");
+    const auto replayed = *stage->Open("replayed");
+    const auto event_of = [](const Partition& partition, const Record& record) {
+      const bool is_timed = record.time_ms != kUntimed;
+      return Event{.id = partition.Hash(absl::StrCat(record.id)),
+                   .time = is_timed ? absl::FromUnixMillis(record.time_ms) : absl::InfinitePast()};
+    };
+    std::map<uint64_t, int64_t> passed_ms;  // the latest timestamp, by id
+    for (const Record& record : log) {
+      const Event live = event_of(*judged, record);
+      const Event again = event_of(*replayed, record);
+      Verdict verdict = Verdict::kUnique;
+      ASSERT_TRUE(judged->Judge({&live, 1}, {&verdict, 1}).ok());
+      ASSERT_TRUE(replayed->Replay({&again, 1}).ok());
+      if (verdict == Verdict::kDuplicate) continue;
+      int64_t& latest_ms = passed_ms.try_emplace(record.id, record.time_ms).first->second;
+      latest_ms = std::max(latest_ms, record.time_ms);
+    }
+    // Each in the place of the next record.
+    const auto verdict_of = [&](Partition& partition, const Record& next) {
+      const Event event = event_of(partition, next);
+      Verdict verdict = Verdict::kUnique;
+      Transaction transaction = *partition.Begin();  // it is aborted
+      EXPECT_TRUE(transaction.Judge({&event, 1}, {&verdict, 1}).ok());
+      return verdict;
+    };
+    for (int probe = 0; probe < 50; ++probe) {
+      const Record& of = log[random() % log.size()];
+      const int64_t shift_ms = static_cast<int64_t>(random() % (2 * kHour)) - kHour;
+      const int64_t time_ms = (of.time_ms == kUntimed ? of.true_ms : of.time_ms) + shift_ms;
+      const Record next = {of.id, time_ms, time_ms};
+      const Verdict first = verdict_of(*judged, next);
+      const Verdict second = verdict_of(*replayed, next);
+      const bool is_late = passed_ms[next.id] == kUntimed || time_ms - passed_ms[next.id] > kHour;
+      EXPECT_TRUE(first == second || (!renew && (is_late || first == Verdict::kUnique)))
+          << "round " << round << ", " << log.size() << " records, id " << next.id << ", "
+          << (time_ms - of.true_ms) / kSecond << " s later" << (renew ? ", renewing" : "");
+    }
+    ASSERT_FALSE(HasFailure());
   }
 }
 
