@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/support/browser.h"
+#include "tests/support/dashboard_answers.h"
 #include "tests/support/flow.h"
 #include "tests/support/free_port.h"
 #include "tests/support/process.h"
@@ -455,11 +456,9 @@ TEST_F(PageTest, IsReadableInLightAndDarkOnADeskAndOnAPhone) {
       EXPECT_FALSE(wide->get<bool>()) << name << ": must be scrolled sideways";
       EXPECT_TRUE(browser_->Screenshot(pictures / (name + ".png")).ok());
       if (writes && name == "light-1280") {
-        ProcessOptions reduce;
-        reduce.args = {"pngquant",  "--force",
-                       "--speed=1", "--output=" LETHE_SOURCE_DIR "/dashboards/page.png",
-                       "128",       pictures / (name + ".png")};
-        EXPECT_TRUE(RunToEnd(reduce, absl::Minutes(1)).ok()) << "Debian's package is pngquant";
+        const absl::Status finished =
+            FinishPicture(pictures / (name + ".png"), 128, LETHE_SOURCE_DIR "/dashboards/page.png");
+        EXPECT_TRUE(finished.ok()) << finished;
       }
     }
   }

@@ -1,5 +1,6 @@
 #include "tests/support/dashboard_answers.h"
 
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -16,6 +17,19 @@ std::string Legend(const PanelQuery& query, const Series& series) {
     name = absl::StrReplaceAll(name, {{absl::StrCat("{{", label, "}}"), value}});
   }
   return name;
+}
+
+absl::Status RunTool(const std::vector<std::string>& args) {
+  ProcessOptions program;
+  program.args = args;
+  const auto done = RunToEnd(program, absl::Minutes(1));
+  if (!done.ok()) {
+    return absl::Status(
+        done.status().code(),
+        absl::StrCat(done.status().message(), "; Debian's packages are librsvg2-bin, pngquant and python3"));
+  }
+  if (done->exit_code != 0) return absl::InternalError(absl::StrCat(args[0], ": ", done->err));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -80,27 +94,22 @@ absl::StatusOr<DashboardAnswers> AskDashboard(const DashboardView& view, const D
   return answers;
 }
 
+absl::Status FinishPicture(const std::string& drawn, int colors, const std::string& png_path) {
+  if (absl::Status reduced =
+          RunTool({"pngquant", "--force", "--speed=1", "--output=" + png_path, absl::StrCat(colors), drawn});
+      !reduced.ok()) {
+    return reduced;
+  }
+  return RunTool({"python3", "-B", LETHE_SOURCE_DIR "/tests/support/pictures.py", "write", png_path});
+}
+
 absl::Status WritePicture(const Dashboard& dashboard, const DashboardAnswers& answers,
                           const std::string& png_path) {
   const std::string svg_path = png_path + ".svg";
   std::ofstream(svg_path) << DrawDashboard(dashboard, answers);
-  for (const std::vector<std::string>& args : {
-           std::vector<std::string>{"rsvg-convert", "-o", png_path, svg_path},
-           std::vector<std::string>{"pngquant", "--force", "--speed=1", "--output=" + png_path, "64",
-                                    png_path},
-           std::vector<std::string>{"rm", svg_path},
-       }) {
-    ProcessOptions program;
-    program.args = args;
-    const auto done = RunToEnd(program, absl::Minutes(1));
-    if (!done.ok()) {
-      return absl::Status(
-          done.status().code(),
-          absl::StrCat(done.status().message(), "; Debian's packages are librsvg2-bin and pngquant"));
-    }
-    if (done->exit_code != 0) return absl::InternalError(absl::StrCat(args[0], ": ", done->err));
-  }
-  return absl::OkStatus();
+  absl::Status drawn = RunTool({"rsvg-convert", "-o", png_path, svg_path});
+  std::filesystem::remove(svg_path);
+  return drawn.ok() ? FinishPicture(png_path, 64, png_path) : drawn;
 }
 
 }  // namespace lethe::test

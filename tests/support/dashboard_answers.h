@@ -34,7 +34,11 @@ absl::StatusOr<std::vector<NamedSeries>> AskPanel(const DashboardView& view, con
 absl::StatusOr<std::vector<double>> AskAnnotation(const DashboardView& view, const Annotation& annotation);
 absl::StatusOr<DashboardAnswers> AskDashboard(const DashboardView& view, const Dashboard& dashboard);
 
-// Draws it as a PNG file of 64 colours, by Debian's packages librsvg2-bin and pngquant.
+// Writes a PNG file again with so many colours, by Debian's package pngquant, and with the hash of what it
+// was drawn from (pictures.py).
+absl::Status FinishPicture(const std::string& drawn, int colors, const std::string& png_path);
+
+// Draws it as a PNG file, by Debian's package librsvg2-bin, and finishes it.
 absl::Status WritePicture(const Dashboard& dashboard, const DashboardAnswers& answers,
                           const std::string& png_path);
 

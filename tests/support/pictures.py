@@ -17,7 +17,8 @@ SOURCES = {
     "dashboards/overview.png": ["dashboards/overview.json", *DRAWN],
     "dashboards/pipeline.png": ["dashboards/pipeline.json", *DRAWN],
     "dashboards/adaptation.png": ["dashboards/adaptation.json", *DRAWN, "src/adapt/step_reasons.h",
-                                  "src/cli/demo/demo_day.cc", "src/filter/compact_epochs.cc"],
+                                  "src/published/adaptive_fbf.cc", "src/cli/demo/demo_day.cc",
+                                  "src/filter/compact_epochs.cc"],
     "dashboards/page.png": ["connectors/http/page.html", "src/adapt/step_reasons.h", "src/filter/compact_epochs.cc"],
 }
 KEYWORD = b"Drawn-From\0"
