@@ -264,8 +264,9 @@ absl::Status StoreHorizon(absl::string_view text, StageOptions& stage) {
 }
 
 absl::Status StoreFpp(absl::string_view text, StageOptions& stage) {
-  if (!ParseShare(text).ok())
+  if (!ParseShare(text).ok()) {
     return BadValue(text, "expected a number from 1e-15 to 0.1, such as 1e-6 or 0.1%");
+  }
   return StoreChecked(text, ParseShare(text), &StageOptions::target_fpp, stage);
 }
 
