@@ -99,6 +99,11 @@ absl::StatusOr<Judgement> Run::Play() {
   };
   if (played) judge(evidence_);
   for (const Evidence& past : past_lives_) judge(past);
+  // Of an earlier input nobody could ask it any more.
+  if (played && past_lives_.empty()) {
+    const std::vector<std::string> disagreements = DisagreementsOfCommand(AskVerify(), judgement);
+    judgement.problems.insert(judgement.problems.end(), disagreements.begin(), disagreements.end());
+  }
   judgement.problems.insert(judgement.problems.begin(), problems_.begin(), problems_.end());
   for (const std::string& problem : judgement.problems) Say(problem);
   if (!played) Say(status.ToString());
@@ -567,6 +572,22 @@ absl::Status Run::EndInput() {
   const absl::Status done = AwaitCommitted(group_, routed_, *routed);
   evidence_.committed = committed;
   return done;
+}
+
+std::string Run::AskVerify() const {
+  const std::string config = absl::StrCat(folder_, "/lethe.yaml");
+  std::ofstream(config) << "brokers: " << site_.bootstrap() << "\ninput: " << input_
+                        << "\noutput: " << output_ << "\ngroup: " << group_
+                        << "\nid: json:/id\nhorizon: " << absl::FormatDuration(schedule_.horizon)
+                        << "\nmax_future: " << absl::FormatDuration(kMaxFuture)
+                        << "\nengine: " << schedule_.engine
+                        << "\nscope: " << (schedule_.topic_scope ? "topic" : "partition") << "\nfpp: 1e-9\n";
+  ProcessOptions verify;
+  verify.args = {program_, "verify",  "--config", config,     "--since",
+                 "all",    "--share", "1",        "--format", "json"};
+  const absl::StatusOr<Finished> finished = RunToEnd(verify, absl::Minutes(2));
+  if (!finished.ok()) return std::string(finished.status().message());
+  return absl::StrCat(finished->out, finished->err);
 }
 
 absl::Status Run::ReadOutput() {

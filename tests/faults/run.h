@@ -113,6 +113,8 @@ class Run {
   absl::StatusOr<std::vector<Record>> ReadSettled(const std::string& topic);
   CountedVerdicts Counted() const;
   void CountNews();
+  // What `lethe verify` prints of the topics.
+  std::string AskVerify() const;
   void KeepTopics() const;
 
   const Schedule& schedule_;

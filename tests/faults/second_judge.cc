@@ -1,6 +1,9 @@
 #include "tests/faults/second_judge.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -62,32 +65,57 @@ VerifyReport SecondOpinion(const Evidence& evidence) {
   return verifier.Judge(bounds);
 }
 
+struct Opinion {
+  const char* whose;
+  std::array<int64_t, kVerifyKinds.size()> counts;
+  int64_t records;
+  std::string places;  // of what was found
+};
+
+std::vector<std::string> Compare(const Opinion& opinion, const Judgement& judgement) {
+  std::vector<std::string> disagreements;
+  const auto compare = [&](const char* what, int64_t oracle, int64_t verify) {
+    if (oracle == verify) return;
+    disagreements.push_back(absl::StrCat("the JUDGES DISAGREE: ", what, ": ", oracle, " by the oracle, ",
+                                         verify, " by ", opinion.whose, opinion.places));
+  };
+  const auto count = [&](VerifyKind kind) { return opinion.counts[static_cast<size_t>(kind)]; };
+  compare("lost", judgement.lost, count(VerifyKind::kLost));
+  compare("repeated", judgement.repeated, count(VerifyKind::kRepeated));
+  compare("foreign", judgement.foreign, count(VerifyKind::kForeign));
+  compare("changed", judgement.changed, count(VerifyKind::kChanged));
+  compare("out of order", judgement.reordered, count(VerifyKind::kOutOfOrder));
+  compare("undeliverable", judgement.undeliverable, count(VerifyKind::kUndeliverable));
+  compare("undecided", 0, count(VerifyKind::kUndecided));
+  compare("records", judgement.records, opinion.records);
+  return disagreements;
+}
+
 }  // namespace
 
 std::vector<std::string> Disagreements(const Evidence& evidence, const Judgement& judgement) {
   const VerifyReport report = SecondOpinion(evidence);
-  std::vector<std::string> disagreements;
-  const auto compare = [&](const char* what, int64_t oracle, int64_t verify) {
-    if (oracle == verify) return;
-    std::string places;
-    for (const auto& examples : report.examples) {
-      for (const VerifyExample& example : examples) {
-        absl::StrAppend(&places, places.empty() ? ": " : ", ", example.is_input ? "input " : "output ",
-                        example.partition, "/", example.offset);
-      }
+  Opinion opinion = {"verify's judge", report.counts, report.input_records, ""};
+  for (const auto& examples : report.examples) {
+    for (const VerifyExample& example : examples) {
+      absl::StrAppend(&opinion.places, opinion.places.empty() ? ": " : ", ",
+                      example.is_input ? "input " : "output ", example.partition, "/", example.offset);
     }
-    disagreements.push_back(absl::StrCat("the JUDGES DISAGREE: ", what, ": ", oracle, " by the oracle, ",
-                                         verify, " by lethe verify", places));
-  };
-  compare("lost", judgement.lost, report.count(VerifyKind::kLost));
-  compare("repeated", judgement.repeated, report.count(VerifyKind::kRepeated));
-  compare("foreign", judgement.foreign, report.count(VerifyKind::kForeign));
-  compare("changed", judgement.changed, report.count(VerifyKind::kChanged));
-  compare("out of order", judgement.reordered, report.count(VerifyKind::kOutOfOrder));
-  compare("undeliverable", judgement.undeliverable, report.count(VerifyKind::kUndeliverable));
-  compare("undecided", 0, report.count(VerifyKind::kUndecided));
-  compare("records", judgement.records, report.input_records);
-  return disagreements;
+  }
+  return Compare(opinion, judgement);
+}
+
+std::vector<std::string> DisagreementsOfCommand(const std::string& json, const Judgement& judgement) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element topic;
+  if (parser.parse(json).at_pointer("/topics/0").get(topic) != simdjson::SUCCESS) {
+    return {absl::StrCat("lethe verify PRINTED no report: ", json)};
+  }
+  Opinion opinion = {"lethe verify", {}, topic["input_records"].get_int64().value(), ": " + json};
+  for (size_t kind = 0; kind < kVerifyKinds.size(); ++kind) {
+    opinion.counts[kind] = topic[std::string(kVerifyKinds[kind])]["count"].get_int64().value();
+  }
+  return Compare(opinion, judgement);
 }
 
 }  // namespace lethe::test

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/record/json_scanner.h"
 #include "src/record/record_reader.h"
 #include "tests/support/naive_json.h"
 
@@ -47,6 +48,9 @@ void CheckRecord(size_t which, const std::string& value) {
   const std::optional<std::string> id = lethe::testing::NaiveId(*naive, Specs()[which]);
   Check((fields.id_state == RecordFields::State::kPresent) == id.has_value(), "has it an id");
   if (id) Check(fields.id == *id, "the id's bytes");
+  static auto* scanner = new lethe::JsonScanner({"/a/0/b", "/0"});
+  scanner->Scan(value);
+  Check(scanner->steps() <= 3 * value.size() + 1, "the steps for a byte");
 }
 
 // Any bytes as framed JSON and as Protobuf, of the key and the value. An id of Protobuf that is there is

@@ -21,6 +21,9 @@
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/topic_rules.h"
 #include "src/pipeline/report/remarks.h"
+#include "tests/support/daemon.h"
+#include "tests/support/free_port.h"
+#include "tests/support/kafka_tools.h"
 #include "tests/support/process.h"
 #include "tests/support/shared_broker.h"
 
@@ -28,18 +31,6 @@ namespace lethe::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The classes that the scripts of Kafka start.
-const std::map<std::string, std::string>& Tools() {
-  static const auto& tools = *new std::map<std::string, std::string>{
-      {"kafka-acls.sh", "kafka.admin.AclCommand"},
-      {"kafka-configs.sh", "kafka.admin.ConfigCommand"},
-      {"kafka-consumer-groups.sh", "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"},
-      {"kafka-topics.sh", "org.apache.kafka.tools.TopicCommand"},
-      {"kafka-transactions.sh", "org.apache.kafka.tools.TransactionsCommand"},
-  };
-  return tools;
-}
 
 // Each command in a text: up to a mark of punctuation behind a word, or the end.
 std::vector<std::string> CommandsIn(absl::string_view text) {
@@ -63,22 +54,8 @@ std::vector<std::string> CommandsIn(absl::string_view text) {
   return commands;
 }
 
-absl::StatusOr<Finished> RunCommand(const std::string& command) {
-  const std::vector<std::string> words = absl::StrSplit(command, ' ');
-  ProcessOptions tool;
-  tool.args = {"java",
-               "-Xmx128m",
-               "-XX:TieredStopAtLevel=1",
-               "-XX:+UseSerialGC",
-               "-cp",
-               absl::StrCat(LETHE_KAFKA_LIBS, "/*"),
-               Tools().at(words[0])};
-  tool.args.insert(tool.args.end(), words.begin() + 1, words.end());
-  return RunToEnd(tool, absl::Minutes(2));
-}
-
 testing::AssertionResult Runs(const std::string& command) {
-  const auto finished = RunCommand(command);
+  const auto finished = RunKafkaTool(absl::StrSplit(command, ' '));
   if (!finished.ok()) return testing::AssertionFailure() << command << ": " << finished.status();
   // The tools of offsets say what is wrong, and end with 0.
   const bool is_well = finished->exit_code == 0 && !absl::StrContains(finished->out, "Error") &&
@@ -227,6 +204,29 @@ TEST(PageCommandsTest, TheCommandsOfThePagesRun) {
       EXPECT_TRUE(Runs(command)) << page;
     }
   }
+}
+
+// But for its port, and the folder of its data.
+TEST(PageCommandsTest, PrometheusStartsAsThePageSays) {
+  std::ifstream file(fs::path(LETHE_SOURCE_DIR) / "dashboards/README.md");
+  std::string command;
+  while (!absl::StartsWith(command, "prometheus ")) ASSERT_TRUE(std::getline(file, command));
+  const std::string data = absl::StrCat(testing::TempDir(), "/", UniqueName("prometheus"));
+  command = absl::StrReplaceAll(
+      command.substr(0, command.find('#')),
+      {{"dashboards/", absl::StrCat(LETHE_SOURCE_DIR, "/dashboards/")}, {"/tmp/lethe-prometheus", data}});
+  const int port = FreePort();
+  ProcessOptions prometheus;
+  prometheus.args = absl::StrSplit(command, ' ', absl::SkipEmpty());
+  prometheus.args.push_back(absl::StrCat("--web.listen-address=127.0.0.1:", port));
+  const auto process = Process::Start(prometheus);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_TRUE(WaitUntil([&] { return HttpGet(port, "/-/ready").status == 200 || !(*process)->Running(); },
+                        absl::Minutes(1)));
+  EXPECT_TRUE((*process)->Running()) << (*process)->Stderr();
+  EXPECT_TRUE(fs::exists(data));
+  ASSERT_TRUE((*process)->Terminate(absl::Minutes(1)).ok());
+  fs::remove_all(data);
 }
 
 }  // namespace

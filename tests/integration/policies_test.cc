@@ -260,6 +260,35 @@ TEST(PoliciesTest, WhatHasNoUsableIdCanBeDropped) {
   EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b"}));
 }
 
+// An id of another place, or without an optional part, is another one, and is counted apart.
+TEST(PoliciesTest, IdsWithOptionalPartsAndLaterPlacesAreCountedApart) {
+  PolicyFlow flow;
+  const auto event = [](const char* header, const char* value) {
+    Record record;
+    record.key = "key";
+    record.partition = 0;
+    record.value = value;
+    if (header != nullptr) record.headers.emplace_back("event-id", header);
+    return record;
+  };
+  const char* const whole = R"({"tenant":"t","id":"1"})";
+  const char* const partial = R"({"id":"1"})";
+  std::vector<Record> input;
+  for (int copy = 0; copy < 2; ++copy) {
+    input.insert(input.end(), {event("1", whole), event(nullptr, whole), event(nullptr, partial)});
+  }
+  input.push_back(event(nullptr, R"({"tenant":"t"})"));
+  flow.Send(input);
+  const auto daemon = flow.Start({"--id=header:event-id or json:/tenant?+json:/id"});
+  ASSERT_TRUE(AwaitJudged(*daemon, 7));
+  EXPECT_EQ(Count(*daemon, "lethe_records_total", "verdict=\"duplicate\""), 3);
+  EXPECT_EQ(Count(*daemon, "lethe_records_total", "verdict=\"missing_id\""), 1);
+  EXPECT_EQ(daemon->Metric("lethe_later_place_ids_total"), 4);
+  EXPECT_EQ(daemon->Metric("lethe_partial_ids_total"), 2);
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.Output().size(), 4u);
+}
+
 // Diverting is part of the transaction: whatever is killed, each duplicate is diverted once.
 TEST(PoliciesTest, DivertingIsExactlyOnceThroughKills) {
   RetryingClients clients(TestSeed());

@@ -551,6 +551,32 @@ TEST_F(SecurityTest, AWrongProtocolIsNamedByEachCommand) {
   }
 }
 
+TEST_F(SecurityTest, VerifyNeedsReadAlone) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 200);
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  const std::string principal = "User:CN=lethe";
+  for (const std::string& topic : {flow.input(), flow.output()}) {
+    Grant({{principal, Acl::Resource::kTopic, topic, RD_KAFKA_ACL_OPERATION_READ}});
+  }
+  Grant({{principal, Acl::Resource::kGroup, flow.group(), RD_KAFKA_ACL_OPERATION_READ}});
+  const std::string config = certificates_->Path("verify.yaml");
+  std::ofstream(config) << "brokers: " << MutualAddress() << "\ninput: " << flow.input()
+                        << "\noutput: " << flow.output() << "\ngroup: " << flow.group()
+                        << "\nid: json:/id\nhorizon: 30d\nfpp: 1e-9\nkafka:\n  security.protocol: SSL"
+                        << "\n  ssl.ca.location: " << certificates_->Path("ca.pem")
+                        << "\n  ssl.certificate.location: " << certificates_->Path("lethe.pem")
+                        << "\n  ssl.key.location: " << certificates_->Path("lethe.key")
+                        << "\n  ssl.key.password: " << kKeyPassword << "\n";
+  ProcessOptions verify;
+  verify.args = {LETHE_PROGRAM, "verify", "--config", config, "--since", "all"};
+  const absl::StatusOr<Finished> finished = RunToEnd(verify, absl::Minutes(1));
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  EXPECT_EQ(finished->exit_code, 0) << finished->out << finished->err;
+  EXPECT_TRUE(NoSecretIn(finished->out + finished->err));
+}
+
 TEST_F(SecurityTest, AConsumerThatCannotBeRecreatedEndsItWithTheReason) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   Grant(Needed(flow, "User:CN=lethe"));

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
-#include "tests/support/process.h"
+#include "tests/support/kafka_tools.h"
 
 namespace lethe::test {
 namespace {
@@ -53,30 +53,13 @@ absl::Status StatusOf(const Event& answer) {
 Acls::Acls(const std::string& bootstrap) : bootstrap_(bootstrap), client_(NewClient(bootstrap)) {}
 
 absl::Status Acls::RunTool(const Acl& acl, bool add) {
-  ProcessOptions tool;
-  tool.args = {"java",
-               "-Xmx128m",
-               "-XX:TieredStopAtLevel=1",
-               "-XX:+UseSerialGC",
-               "-cp",
-               absl::StrCat(LETHE_KAFKA_LIBS, "/*"),
-               "kafka.admin.AclCommand",
-               "--bootstrap-server",
-               bootstrap_,
-               add ? "--add" : "--remove",
-               "--force",
-               "--allow-principal",
-               acl.principal,
-               "--operation",
-               "Write",
-               "--transactional-id",
-               acl.name,
-               "--resource-pattern-type",
-               "prefixed"};
-  const absl::StatusOr<Finished> finished = RunToEnd(tool, absl::Minutes(2));
+  const absl::StatusOr<Finished> finished =
+      RunKafkaTool({"kafka-acls.sh", "--bootstrap-server", bootstrap_, add ? "--add" : "--remove", "--force",
+                    "--allow-principal", acl.principal, "--operation", "Write", "--transactional-id",
+                    acl.name, "--resource-pattern-type", "prefixed"});
   if (!finished.ok()) return finished.status();
   if (finished->exit_code == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("kafka.admin.AclCommand failed:\n", finished->out, finished->err));
+  return absl::InternalError(absl::StrCat("kafka-acls.sh failed:\n", finished->out, finished->err));
 }
 
 bool Acls::IsThere(const Acl& acl) {

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "tests/support/free_port.h"
+
 namespace lethe::test {
 namespace {
 
@@ -89,14 +91,6 @@ bool Receive(int fd, std::vector<unsigned char>& frame) {
   const auto size = static_cast<size_t>(Reader(frame, 0).Int(4));
   frame.resize(4 + size);
   return recv(fd, frame.data() + 4, size, MSG_WAITALL) == static_cast<ssize_t>(size);
-}
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
 }
 
 // -1: nobody listens there.

@@ -16,6 +16,7 @@
 
 #include "absl/time/clock.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "tests/support/free_port.h"
 
 namespace lethe::test {
 namespace {
@@ -26,14 +27,6 @@ constexpr size_t kReadBytes = size_t{64} << 10;
 constexpr size_t kSlowReadBytes = size_t{2} << 10;
 // A slow connection pushes back instead of holding megabytes that would come much later.
 constexpr size_t kMaxSlowBuffered = size_t{64} << 10;
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 int NewSocket() { return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 

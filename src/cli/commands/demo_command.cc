@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "connectors/http/http_client.h"
 #include "connectors/http/http_server.h"
 #include "connectors/registry/patient_schemas.h"
@@ -32,6 +31,7 @@
 #include "src/cli/terminal/terminal.h"
 #include "src/cli/verify/verify_text.h"
 #include "src/cli/verify/verify_topic.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -190,20 +190,20 @@ std::string Demo::ProgressNote() const {
 }
 
 absl::Status Demo::SendAll(RetryingClients& clients) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   absl::Time last_progress = start;
   int64_t committed = 0;
   for (bool more = true; more;) {
     const int64_t sent = clients.truth().sent;
     bool room = options_.rate == 0 ||
                 static_cast<double>(sent) <=
-                    static_cast<double>(options_.rate) * absl::ToDoubleSeconds(absl::Now() - start);
+                    static_cast<double>(options_.rate) * absl::ToDoubleSeconds(SteadyNow() - start);
     if (paced()) {
       const auto now_committed = reader_->CommittedOffsets();
       const auto behind = reader_->Behind();
       if (!now_committed.ok()) return now_committed.status();
       if (!behind.ok()) return behind.status();
-      if (*now_committed > committed) last_progress = absl::Now();
+      if (*now_committed > committed) last_progress = SteadyNow();
       committed = *now_committed;
       room = room && sent - committed < kMostOnTheWay && *behind < kMostOnTheWay;
     }
@@ -214,11 +214,11 @@ absl::Status Demo::SendAll(RetryingClients& clients) {
       // Clients of both versions send, as in the middle of an upgrade.
       if (options_.avro) event->value = DemoAvro(*event, 1 + i % 2);
       if (absl::Status sent_it = sender_->Send(*event); !sent_it.ok()) return sent_it;
-      last_progress = absl::Now();
+      last_progress = SteadyNow();
     }
     if (absl::Status read = reader_->Poll(); !read.ok()) return read;
     if (absl::Status alive = CheckDaemon(); !alive.ok()) return alive;
-    if (absl::Now() - last_progress > kPatience) return Stalled(committed, sent);
+    if (SteadyNow() - last_progress > kPatience) return Stalled(committed, sent);
     // Spread over the run, and not before something has come out since the last time.
     if (kills_ < options_.kill && reader_->records() > records_at_kill_ &&
         sent > options_.events * (kills_ + 1) / (options_.kill + 1)) {
@@ -230,7 +230,7 @@ absl::Status Demo::SendAll(RetryingClients& clients) {
 }
 
 absl::Status Demo::AwaitOutput(const DemoTruth& truth) {
-  absl::Time last_progress = absl::Now();
+  absl::Time last_progress = SteadyNow();
   int64_t last = -1;
   for (;;) {
     if (absl::Status read = reader_->Poll(); !read.ok()) return read;
@@ -240,9 +240,9 @@ absl::Status Demo::AwaitOutput(const DemoTruth& truth) {
     if (!committed.ok()) return committed.status();
     if (!behind.ok()) return behind.status();
     if (*committed >= truth.sent && *behind == 0) return absl::OkStatus();
-    if (*committed + reader_->records() > last) last_progress = absl::Now();
+    if (*committed + reader_->records() > last) last_progress = SteadyNow();
     last = *committed + reader_->records();
-    if (absl::Now() - last_progress > kPatience) {
+    if (SteadyNow() - last_progress > kPatience) {
       return Stalled(*committed, truth.sent);
     }
     progress_->Show(truth.sent, truth.sent, ProgressNote());
@@ -373,12 +373,12 @@ absl::StatusOr<bool> Demo::Run() {
   if (options_.serve) absl::PrintF("status page: http://127.0.0.1:%d/\n", port_);
   std::fflush(stdout);
   RetryingClients clients(GeneratedEvents(options_.events, seed_), seed_);
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   progress_.emplace("sent");
   if (absl::Status sent = SendAll(clients); !sent.ok()) return sent;
   if (absl::Status out = AwaitOutput(clients.truth()); !out.ok()) return out;
   progress_.reset();
-  const absl::Duration took = absl::Now() - start;
+  const absl::Duration took = SteadyNow() - start;
   const auto figures = Figures();
   if (!figures.ok()) return figures.status();
   bool right = Report(clients.truth(), *figures, took);

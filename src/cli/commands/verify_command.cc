@@ -117,7 +117,8 @@ absl::Status WriteTextfile(const std::string& path, const std::string& text) {
   return absl::ErrnoToStatus(errno, absl::StrCat("--textfile: writing ", path));
 }
 
-absl::Status Verify(const VerifyCommandOptions& options, std::ostream& out, int& exit_code) {
+absl::Status Verify(const VerifyCommandOptions& options, std::ostream& out, std::ostream& err,
+                    int& exit_code) {
   const auto config = ReadRunConfig(options.config);
   if (!config.ok()) return config.status();
   const auto schemas = registry::PatientSchemas::Open(
@@ -139,19 +140,29 @@ absl::Status Verify(const VerifyCommandOptions& options, std::ostream& out, int&
                   return !interrupted.load() && (schemas == nullptr || schemas->status().ok());
                 }});
     if (schemas != nullptr && !schemas->status().ok()) return schemas->status();
-    if (!one.ok()) return one.status();
-    verified.push_back(*one);
-  }
-  for (const VerifiedTopic& topic : verified) {
-    const int code = ExitCodeOf(topic.outcome());
-    if (exit_code != 1 && code != 0) exit_code = code;
-    if (options.format == ReportFormat::kText) {
-      if (&topic != &verified.front()) out << "\n";
-      WriteVerified(topic, TextStyle::Of(STDOUT_FILENO), out);
+    // What cannot be said of one is no reason to say nothing of the others.
+    if (absl::IsCancelled(one.status())) return one.status();
+    VerifiedTopic& judged = verified.emplace_back();
+    if (one.ok()) {
+      judged = *one;
+    } else {
+      judged.options = topic;
+      judged.status = one.status();
     }
   }
+  exit_code = ExitCodeOf(verified);
   if (options.format == ReportFormat::kJson) WriteVerifiedJson(verified, out);
+  for (const VerifiedTopic& topic : verified) {
+    if (options.format == ReportFormat::kJson) break;
+    if (&topic != &verified.front()) out << "\n";
+    WriteVerified(topic, TextStyle::Of(STDOUT_FILENO), out);
+  }
   out.flush();
+  for (const VerifiedTopic& topic : verified) {
+    if (topic.status.ok()) continue;
+    err << "lethe: " << absl::StrJoin(topic.options.inputs(), ", ") << ": "
+        << Printable(topic.status.message()) << "\n";
+  }
   return options.textfile.empty() ? absl::OkStatus()
                                   : WriteTextfile(options.textfile, VerifiedMetrics(verified, absl::Now()));
 }
@@ -163,7 +174,7 @@ absl::Span<const Setting<VerifyCommandOptions>> VerifySettings() { return kVerif
 int RunVerify(const VerifyCommandOptions& options, std::ostream& out, std::ostream& err) {
   StartLog({.level = LogLevel::kWarning});
   int exit_code = 0;
-  const absl::Status status = Verify(options, out, exit_code);
+  const absl::Status status = Verify(options, out, err, exit_code);
   if (status.ok()) return exit_code;
   err << "lethe: " << Printable(status.message()) << "\n";
   return kExitError;

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -120,7 +120,7 @@ ProgressLine::ProgressLine(absl::string_view unit)
     : unit_(unit),
       shows_(CanRedraw(STDERR_FILENO)),
       style_(TextStyle::Of(STDERR_FILENO)),
-      begin_(absl::Now()),
+      begin_(SteadyNow()),
       next_(begin_ + absl::Milliseconds(300)) {}
 
 void ProgressLine::Clear() {
@@ -131,7 +131,7 @@ void ProgressLine::Clear() {
 }
 
 void ProgressLine::Show(int64_t done, int64_t total, absl::string_view note) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   if (!shows_ || now < next_) return;
   next_ = now + absl::Milliseconds(100);
   // The last column stays free: some terminals go to the next line when it is written.

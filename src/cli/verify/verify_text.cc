@@ -208,6 +208,21 @@ const char* OutcomeName(Outcome outcome) {
 
 }  // namespace
 
+int ExitCodeOf(const VerifiedTopic& topic) {
+  if (!topic.status.ok()) return 2;
+  const Outcome outcome = topic.outcome();
+  return outcome == Outcome::kHolds ? 0 : outcome == Outcome::kBroken ? 1 : 3;
+}
+
+int ExitCodeOf(const std::vector<VerifiedTopic>& topics) {
+  int worst = 0;
+  for (const VerifiedTopic& topic : topics) {
+    const int code = ExitCodeOf(topic);
+    if (worst == 0 || (code != 0 && code < worst)) worst = code;
+  }
+  return worst;
+}
+
 void WriteVerified(const VerifiedTopic& topic, const TextStyle& style, std::ostream& out) {
   const VerifyReport& report = topic.report;
   const std::string name = Printable(absl::StrCat(InputsOf(topic), " -> ", topic.options.output, ": "));
@@ -215,6 +230,10 @@ void WriteVerified(const VerifiedTopic& topic, const TextStyle& style, std::ostr
     out << "  " << Wrapped(Printable(text), kVerifyColumns - 1, 2) << "\n";
   };
   out << name;
+  if (!topic.status.ok()) {
+    out << style.Red("not judged.") << "\n";
+    return;
+  }
   switch (topic.outcome()) {
     case Outcome::kHolds:
       out << style.Green(report.count(VerifyKind::kLost) == 0
@@ -276,6 +295,12 @@ void WriteVerified(const VerifiedTopic& topic, const TextStyle& style, std::ostr
 void WriteVerifiedJson(const std::vector<VerifiedTopic>& topics, std::ostream& out) {
   out << "{\"topics\":[" << absl::StrJoin(topics, ",", [](std::string* json, const VerifiedTopic& topic) {
     const VerifyReport& report = topic.report;
+    if (!topic.status.ok()) {
+      absl::StrAppend(json, "{\"input\":", JsonString(InputsOf(topic)),
+                      ",\"output\":", JsonString(topic.options.output),
+                      ",\"error\":", JsonString(topic.status.message()), "}");
+      return;
+    }
     const std::string since =
         topic.since == absl::InfinitePast() ? "null" : absl::StrCat(absl::ToUnixMillis(topic.since));
     absl::StrAppend(
@@ -307,21 +332,23 @@ void WriteVerifiedJson(const std::vector<VerifiedTopic>& topics, std::ostream& o
 std::string VerifiedMetrics(const std::vector<VerifiedTopic>& topics, absl::Time now) {
   std::string found, result, share, time;
   for (const VerifiedTopic& topic : topics) {
-    const std::string labels = absl::StrCat("topic=\"", InputsOf(topic), "\"");
+    const std::string labels =
+        absl::StrCat("group=\"", topic.options.process.group, "\",topic=\"", InputsOf(topic), "\"");
+    absl::StrAppend(&result, "lethe_verify_result{", labels, "} ", ExitCodeOf(topic), "\n");
+    absl::StrAppend(&time, "lethe_verify_timestamp_seconds{", labels, "} ", absl::ToUnixSeconds(now), "\n");
+    if (!topic.status.ok()) continue;
     for (size_t kind = 0; kind < kVerifyKinds.size(); ++kind) {
       absl::StrAppend(&found, "lethe_verify_records{", labels, ",kind=\"", kVerifyKinds[kind], "\"} ",
                       topic.report.counts[kind], "\n");
     }
-    absl::StrAppend(&result, "lethe_verify_result{", labels, "} ", ExitCodeOf(topic.outcome()), "\n");
     absl::StrAppend(&share, "lethe_verify_share_ratio{", labels, "} ", topic.share, "\n");
-    absl::StrAppend(&time, "lethe_verify_timestamp_seconds{", labels, "} ", absl::ToUnixSeconds(now), "\n");
   }
   return absl::StrCat(
       "# HELP lethe_verify_records Records that lethe verify found, by kind, in the judged share.\n"
       "# TYPE lethe_verify_records gauge\n",
       found,
-      "# HELP lethe_verify_result 0: each event came through once; 1: the output is not as promised; 3: "
-      "undecided.\n"
+      "# HELP lethe_verify_result 0: each event came through once; 1: the output is not as promised; 2: it "
+      "could not be judged; 3: undecided.\n"
       "# TYPE lethe_verify_result gauge\n",
       result,
       "# HELP lethe_verify_share_ratio Share of the ids that was judged.\n"

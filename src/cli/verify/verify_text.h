@@ -12,10 +12,10 @@
 
 namespace lethe {
 
-// 0: the promise holds; 1: it does not; 3: undecided.
-inline int ExitCodeOf(VerifyReport::Outcome outcome) {
-  return outcome == VerifyReport::Outcome::kUndecided ? 3 : outcome == VerifyReport::Outcome::kBroken ? 1 : 0;
-}
+// 0: the promise holds; 1: it does not; 2: it could not be judged; 3: undecided.
+int ExitCodeOf(const VerifiedTopic& topic);
+// Of several: the worst, 1 before 2 before 3.
+int ExitCodeOf(const std::vector<VerifiedTopic>& topics);
 
 void WriteVerified(const VerifiedTopic& topic, const TextStyle& style, std::ostream& out);
 

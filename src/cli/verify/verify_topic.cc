@@ -14,6 +14,7 @@
 #include "connectors/kafka/topics/topic_reader.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/patiently.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/restore/commit_metadata.h"
 
@@ -172,6 +173,8 @@ absl::Status Verification::AskRouted() {
   const DaemonOptions judging = JudgingOptions(options_);
   const auto sees_all = kafka::BrokerClient::Make(judging, Isolation::kReadUncommitted);
   if (!sees_all.ok()) return sees_all.status();
+  const auto brokers = kafka::BrokerClient::Make(judging, Isolation::kReadCommitted);
+  if (!brokers.ok()) return brokers.status();
   const auto partitions = Patiently(kPatience, [&] { return (*sees_all)->CountPartitions(judging.input); });
   if (!partitions.ok()) return partitions.status();
   std::vector<int32_t> all(static_cast<size_t>(*partitions));
@@ -180,19 +183,27 @@ absl::Status Verification::AskRouted() {
       Patiently(kPatience, [&] { return (*sees_all)->AskEnds(judging.input, all, kAskTimeout); });
   if (!ends.ok()) return ends.status();
   // While lethe runs it catches up in a moment; else its clock says how far it is.
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = SteadyNow() + kPatience;
   for (;;) {
-    const auto committed = (*sees_all)->AskCommitted(judging.input, *partitions);
+    const auto committed = (*brokers)->AskCommitted(judging.input, *partitions);
     if (!committed.ok()) return committed.status();
-    bounds_.judged_until_ms = INT64_MAX;
+    std::vector<LogPlace> behind;
     for (const auto& [partition, end] : *ends) {
-      const CommittedOffset& offset = (*committed)[static_cast<size_t>(partition)];
-      if (offset.offset >= end) continue;
+      const int64_t offset = std::max<int64_t>((*committed)[static_cast<size_t>(partition)].offset, 0);
+      if (offset < end) behind.push_back({judging.input, partition, offset});
+    }
+    // Behind the last record there may be aborted ones, and markers.
+    const auto times = Patiently(kPatience, [&] { return (*brokers)->AskTimes(behind); });
+    if (!times.ok()) return times.status();
+    bounds_.judged_until_ms = INT64_MAX;
+    for (size_t i = 0; i < behind.size(); ++i) {
+      if ((*times)[i] == absl::InfiniteFuture()) continue;
+      const CommittedOffset& offset = (*committed)[static_cast<size_t>(behind[i].partition)];
       const absl::Time time = ReadCommitTimes(offset.metadata).committed - 2 * LeadOf(options_.stage.horizon);
       const int64_t until_ms = time == absl::InfinitePast() ? INT64_MIN : absl::ToUnixMillis(time);
       bounds_.judged_until_ms = std::min(bounds_.judged_until_ms, until_ms);
     }
-    if (bounds_.judged_until_ms == INT64_MAX || absl::Now() > deadline) return absl::OkStatus();
+    if (bounds_.judged_until_ms == INT64_MAX || SteadyNow() > deadline) return absl::OkStatus();
     if (!GoOn(0)) return absl::CancelledError("interrupted");
     absl::SleepFor(absl::Milliseconds(100));
   }

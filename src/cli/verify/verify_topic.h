@@ -38,6 +38,7 @@ struct VerifiedTopic {
   bool is_input_cut = false;  // retention has taken something of the stretch, or of its history
   bool is_output_cut = false;
   std::vector<std::string> notes;
+  absl::Status status;  // not OK: it could not be judged, and of all above there is `options` alone
 
   VerifyReport::Outcome outcome() const { return report.OutcomeFor(options.stage.target_fpp); }
 };
