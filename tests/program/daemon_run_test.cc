@@ -260,6 +260,23 @@ TEST_F(DaemonRunTest, AnOutputThatKeepsRecordsTooShortlyIsWarnedOf) {
   EXPECT_NE(warnings.find("3d old (in-0 offset 0"), std::string::npos) << warnings;
 }
 
+// Not only of the first record at the start: a producer may send old ones while lethe runs.
+TEST_F(DaemonRunTest, RecordsThatTheOutputDeletesAreSaidAndCounted) {
+  const int64_t now = absl::ToUnixMillis(clock_.Wall());
+  for (int i = 0; i < 41; ++i) {
+    const int64_t age_ms = i == 0 ? 0 : 72 * 3'600'000;
+    logs_.Append({0, 0}, {.key = absl::StrCat(i), .value = "v", .timestamp_ms = now - age_ms});
+  }
+  topics_.by_name["in"].ends[0] = logs_.logs[{0, 0}].end();
+  topics_.by_name["out"].config = {{"cleanup.policy", "delete"}, {"retention.ms", "3600000"}};
+  const std::string warnings = WarningsOf([&] { EXPECT_TRUE(Run().ok()); });
+  EXPECT_NE(warnings.find("40 of the last 41 records that lethe wrote to out"), std::string::npos)
+      << warnings;
+  const DaemonReport report = daemon_->Report();
+  ASSERT_FALSE(report.lanes.empty());
+  EXPECT_EQ(report.lanes[0].totals.expired, 40);
+}
+
 TEST_F(DaemonRunTest, TimesInAnotherUnitAreSaidInLogAndReport) {
   for (int i = 0; i < 300; ++i) {
     logs_.Append({0, 0}, {.key = absl::StrCat(i), .value = "v", .timestamp_ms = 1'700'000'000 + i});

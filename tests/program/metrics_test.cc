@@ -83,6 +83,7 @@ DaemonReport TwoPartitions() {
                       .unkeyed = 8,
                       .future = 9,
                       .suspicious = 10,
+                      .expired = 11,
                       .later_place = 12,
                       .partial_id = 13};
   partition.log.committed = 90;
@@ -169,6 +170,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_unkeyed_records_total", where)], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_future_timestamps_total", where)], 9);
   EXPECT_EQ(values[absl::StrCat("lethe_suspicious_duplicates_total", where)], 10);
+  EXPECT_EQ(values[absl::StrCat("lethe_expired_records_total", where)], 11);
   EXPECT_EQ(values[absl::StrCat("lethe_duplicates_jumped", where)], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_later_place_ids_total", where)], 12);
   EXPECT_EQ(values[absl::StrCat("lethe_partial_ids_total", where)], 13);

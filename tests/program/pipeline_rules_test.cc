@@ -546,6 +546,49 @@ TEST_F(PipelineRulesTest, Rule13AReplayWritesNothingAndRemembersEverything) {
   EXPECT_EQ(counts.duplicate, 2);
 }
 
+// A producer that sends old events while lethe runs: Kafka deletes them in the output, and nobody would know.
+TEST_F(PipelineRulesTest, RecordsOlderThanTheOutputKeepsAreCountedAndSaid) {
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  cluster_.output_rules.kept_for = absl::Hours(1);
+  for (int i = 0; i < 1000; ++i) cluster_.Append(0, Event(absl::StrCat("n", i), now));
+  for (int i = 0; i < 9; ++i) cluster_.Append(0, Event(absl::StrCat("late", i), now - 3 * 3'600'000));
+  const auto read = [&](const char* what) {
+    Life life(cluster_, options_);
+    const Task& task = life.Assign(0);
+    bool is_said = false;
+    const std::string said = LogOf(spdlog::level::warn, [&] { EXPECT_TRUE(life.Run().ok()) << what; });
+    is_said = absl::StrContains(said, "orders-0: ") && absl::StrContains(said, "retention.ms of unique");
+    EXPECT_EQ(is_said, task.expiry().most().has_value()) << what << ": " << said;
+    return std::pair(task.counts().expired, is_said);
+  };
+  EXPECT_EQ(read("late records among others"), std::pair(int64_t{9}, false));
+  for (int i = 0; i < 100; ++i) {
+    cluster_.Append(0, Event(absl::StrCat("o", i), now - 3 * 86'400'000));
+    cluster_.Append(0, Event(absl::StrCat("o", i), now - 3 * 86'400'000));
+  }
+  EXPECT_EQ(read("old ones alone"), std::pair(int64_t{100}, true)) << "copies are not written";
+  EXPECT_EQ(cluster_.output.size(), 1109u) << "they are written all the same";
+}
+
+TEST_F(PipelineRulesTest, ARetentionThatWasRaisedIsNoticed) {
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  cluster_.output_rules.kept_for = absl::Hours(1);
+  for (int i = 0; i < 100; ++i) cluster_.Append(0, Event(absl::StrCat("a", i), now - 3 * 3'600'000));
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  cluster_.output_rules.kept_for = absl::Hours(24);
+  bool has_more = true;
+  life.source.on_idle = [&] {
+    if (life.worker.transactions().is_open() || !life.IsAtEnd()) return;
+    if (!std::exchange(has_more, false)) return life.stop.Request();
+    for (int i = 0; i < 100; ++i) cluster_.Append(0, Event(absl::StrCat("b", i), now - 3 * 3'600'000));
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(task.counts().unique, 200);
+  EXPECT_EQ(task.counts().expired, 100) << "those before lethe has asked for the retention";
+  EXPECT_FALSE(task.expiry().most());
+}
+
 TEST_F(PipelineRulesTest, Rule14ARecordOfTheFutureMovesNoStreamTimeAndKeepsItsVerdict) {
   const int64_t now = absl::ToUnixMillis(absl::Now());
   for (int i = 0; i < 400; ++i) cluster_.Append(0, Event(absl::StrCat("n", i), now));

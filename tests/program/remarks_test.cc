@@ -140,6 +140,29 @@ TEST(RemarksTest, TimesInAnotherUnitAreReported) {
   EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "likely seconds")) << Remarks(report)[0];
 }
 
+TEST(RemarksTest, RecordsThatTheOutputDeletesAreReportedWithOneOfThem) {
+  DaemonReport report;
+  report.lanes.resize(1);
+  report.lanes[0].partitions.resize(3);
+  EXPECT_TRUE(Remarks(report).empty());
+  for (int32_t id = 1; id < 3; ++id) {
+    PartitionReport& partition = report.lanes[0].partitions[static_cast<size_t>(id)];
+    partition.partition = id;
+    partition.topic = "orders";
+    partition.output = "orders-unique";
+    partition.expiring = ExpiryWatch::Stretch{.written = 1000,
+                                              .expired = 990,
+                                              .offset = 17,
+                                              .timestamp_ms = 1'700'000'000'000,
+                                              .kept_for = absl::Hours(1)};
+  }
+  ASSERT_EQ(Remarks(report).size(), 1u);
+  for (const char* fact : {"orders-1: 990 of the last 1,000", "offset 17 of 2023-11-14", "(1h)",
+                           "retention.ms of orders-unique", "(and 1 more partitions)"}) {
+    EXPECT_TRUE(absl::StrContains(Remarks(report)[0], fact)) << fact << ": " << Remarks(report)[0];
+  }
+}
+
 TEST(RemarksTest, AQuotaIsReportedForEachClientOfAllLanes) {
   DaemonReport report;
   report.lanes.resize(2);

@@ -74,12 +74,14 @@ TEST(StatusJsonTest, APartitionAndItsTopicSayWhatIsNotAsItShouldBe) {
   jumped.partition = 2;
   jumped.duplicates_jumped = DuplicateWatch::Jump();
   jumped.filter.filter.lost_ids = 1;
+  jumped.expiring = ExpiryWatch::Stretch();
   const nlohmann::json status = StatusOf(report);
   EXPECT_EQ(status["partitions"][0]["notices"], (Notices{"short_history", "keys_moved"}));
   EXPECT_EQ(status["partitions"][1]["notices"], Notices{"shared_id"});
-  EXPECT_EQ(status["partitions"][2]["notices"], (Notices{"lost_ids", "duplicates_jumped"}));
-  EXPECT_EQ(status["topics"][0]["notices"],
-            (Notices{"shared_id", "lost_ids", "duplicates_jumped", "short_history", "keys_moved"}));
+  EXPECT_EQ(status["partitions"][2]["notices"],
+            (Notices{"expired_records", "lost_ids", "duplicates_jumped"}));
+  EXPECT_EQ(status["topics"][0]["notices"], (Notices{"shared_id", "expired_records", "lost_ids",
+                                                     "duplicates_jumped", "short_history", "keys_moved"}));
   EXPECT_EQ(status["topics"][1]["notices"], Notices());
 }
 

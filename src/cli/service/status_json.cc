@@ -75,6 +75,7 @@ struct Notice {
 };
 constexpr Notice kNotices[] = {
     {"shared_id", [](const PartitionReport& p) { return p.shared_id.has_value(); }},
+    {"expired_records", [](const PartitionReport& p) { return p.expiring.has_value(); }},
     {"lost_ids", [](const PartitionReport& p) { return p.filter.filter.lost_ids > 0; }},
     {"duplicates_jumped", [](const PartitionReport& p) { return p.duplicates_jumped.has_value(); }},
     {"short_history", [](const PartitionReport& p) { return p.short_history; }},
@@ -212,6 +213,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"suppressed_records", partition.counts.suppressed},
           {"future_timestamps", partition.counts.future},
           {"suspicious_duplicates", partition.counts.suspicious},
+          {"expired_records", partition.counts.expired},
           {"later_place_ids", partition.counts.later_place},
           {"partial_ids", partition.counts.partial_id},
           {"malformed_deltas", partition.counts.counters.malformed},

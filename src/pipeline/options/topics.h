@@ -33,10 +33,19 @@ struct RecordRules {
   int64_t before_max_ms = INT64_MAX;  // how much a record may be older than the broker's clock
   int64_t after_max_ms = INT64_MAX;   // how much newer
   bool needs_key = false;             // it is compacted
+  // It accepts older records, and deletes them soon.
+  absl::Duration kept_for = absl::InfiniteDuration();
 
   // Why the topic rejects such a record; empty if it accepts it, or if the timestamp is within a minute of
   // the bound, since clocks differ. A timestamp of 0 or less becomes the present time.
   std::string WhyRefused(int64_t timestamp_ms, bool has_key, absl::Time now) const;
+
+  // Whether the topic deletes such a record soon after it was written. A timestamp of 0 or less becomes the
+  // present time.
+  bool Expires(int64_t timestamp_ms, absl::Time now) const {
+    return kept_for != absl::InfiniteDuration() && timestamp_ms > 0 &&
+           absl::FromUnixMillis(timestamp_ms) < now - kept_for;
+  }
 
   // Why the topic rejects a record with this value for its size, with any compression; empty if it may accept
   // it. Key, headers and the batch's header are not counted.

@@ -50,7 +50,8 @@ std::optional<std::string> RecordWriter::WhyStop(const Task& task, const InputRe
                       "on_undeliverable to drop or divert; then restart lethe");
 }
 
-absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
+absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record, const RecordRules& rules,
+                                    absl::Time now) {
   const Undeliverable* known = task.UndeliverableAt(record.input->offset);
   const Disposition disposition = DispositionOf(record, known);
   task.Count(disposition.kind_count);
@@ -68,6 +69,7 @@ absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
     return Divert(task, record, disposition.kind, known != nullptr ? known->why : reason);
   }
   if (!disposition.is_written()) return absl::OkStatus();
+  if (rules.Expires(record.input->timestamp_ms, now)) task.CountExpired(*record.input, rules.kept_for);
   const absl::string_view tag = disposition.action == Action::kTag ? disposition.kind : "";
   if (absl::Status passed = Pass(task, record, tag); !passed.ok()) return passed;
   // A tagged one is a copy.

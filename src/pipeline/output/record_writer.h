@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/options/topics.h"
 #include "src/pipeline/output/disposition.h"
 #include "src/pipeline/output/routed_record.h"
 #include "src/pipeline/output/sink.h"
@@ -63,8 +64,8 @@ class RecordWriter {
 
   bool StopsAtUndeliverable() const { return policies().on_undeliverable == Action::kFail; }
 
-  // Not OK: the transaction must be aborted.
-  absl::Status CarryOut(Task& task, const JudgedRecord& record);
+  // `rules`: those of the output, now. Not OK: the transaction must be aborted.
+  absl::Status CarryOut(Task& task, const JudgedRecord& record, const RecordRules& rules, absl::Time now);
 
   // Logs the offsets of all records that the transaction has dropped as undeliverable, if it is committed.
   void EndTransaction(bool committed);

@@ -37,6 +37,7 @@ class RefusalSearch {
   // records would be dropped by a limit that was raised since.
   bool NeedsRules(absl::Span<const RefusedRecord> refused, absl::Time steady_now) const;
   void SetRules(const RecordRules& rules) { rules_ = rules; }
+  const RecordRules& rules() const { return rules_; }
 
   // The indices of the records that are certainly to blame. Batches of several records have at most
   // `batch_bytes`. `named`: the broker has named each bad record.

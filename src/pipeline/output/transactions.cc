@@ -185,8 +185,10 @@ absl::Status Transactions::Write(Task& task, const JudgedRun& run) {
   figures_.RunJudged(run.oldest_ms, run.records.size());
   LaneFlow& flow = flows_.Of(task);
   const int64_t before = sink_.size().bytes;
+  const RecordRules& rules = flow.refusals.rules();
+  const absl::Time now = state_.clock.Wall();
   for (const JudgedRecord& record : run.records) {
-    if (absl::Status written = flow.writer.CarryOut(task, record); !written.ok()) return written;
+    if (absl::Status written = flow.writer.CarryOut(task, record, rules, now); !written.ok()) return written;
   }
   flow.written += sink_.size().bytes - before;
   return absl::OkStatus();
@@ -368,9 +370,11 @@ void Transactions::Finish(bool committed) {
   for (Task* task : partitions) by_flow[task->id().flow].push_back(task);
   for (const auto& [flow, tasks] : by_flow) {
     if (!committed) continue;
-    Warnings& warnings = flows_.Of(*tasks[0]).warnings;
-    warnings.OfMissingIds(tasks);
-    warnings.OfTimes();
+    LaneFlow& lane_flow = flows_.Of(*tasks[0]);
+    lane_flow.warnings.OfMissingIds(tasks);
+    lane_flow.warnings.OfTimes();
+    // The retention may have been raised since lethe asked for it.
+    if (lane_flow.warnings.OfExpired(tasks)) AskRules(lane_flow);
   }
   for (Task* task : partitions) {
     if (!committed) {
@@ -419,12 +423,16 @@ void Transactions::LoseProducer() {
       absl::StrCat("lane ", state_.lane, ": the producer cannot go on: ", sink_.report().last_error));
 }
 
+// Without an answer the former rules stay.
+void Transactions::AskRules(LaneFlow& flow) {
+  if (const auto rules = sink_.AskRules(flow.flow.number); rules.ok()) flow.refusals.SetRules(*rules);
+}
+
 bool Transactions::Blame(const std::vector<Refusal>& refusals, LaneFlow& flow) {
   std::vector<RefusedRecord> records;
   for (const Refusal& refusal : refusals) records.push_back(refusal.record);
   if (flow.refusals.NeedsRules(records, state_.clock.Steady())) {
-    // Without an answer the former rules stay.
-    if (const auto rules = sink_.AskRules(flow.flow.number); rules.ok()) flow.refusals.SetRules(*rules);
+    AskRules(flow);
   }
   bool is_known = false;
   for (const size_t i : flow.refusals.ToBlame(records, sink_.batch_bytes(), sink_.report().refusals_are_named,

@@ -90,6 +90,7 @@ class Transactions {
   void LoseProducer();
   // The same for the records that one flow's topics refused. False: none of them is known to be to blame.
   bool Blame(const std::vector<Refusal>& refusals, LaneFlow& flow);
+  void AskRules(LaneFlow& flow);
   // After a refusal: finds the records to blame, and halves the transaction, until one is alone.
   void NarrowDown(const std::string& why);
   TransactionSize Size() const;

@@ -12,6 +12,9 @@ namespace {
 // Records after which a topic may look unkeyed.
 constexpr int64_t kSeenUnkeyed = 1000;
 
+constexpr absl::Duration kAskExpiredEvery = absl::Minutes(1);
+constexpr absl::Duration kSayExpiredEvery = absl::Hours(1);
+
 }  // namespace
 
 Warnings::Warnings(const Flow& flow, const WorkerState& state)
@@ -44,6 +47,24 @@ void Warnings::OfTimes() {
   const auto found = times_.Take(clock_.Steady());
   // Routed records keep their times, and the other half says so.
   if (found && !options_.half.routing) spdlog::warn("{}", TimesRemark(options_.input, *found));
+}
+
+bool Warnings::OfExpired(const std::vector<Task*>& committed) {
+  const Task* expiring = nullptr;
+  for (Task* task : committed) {
+    const RecordCounts& counts = task->open_counts();
+    task->expiry().Add(counts.passed + counts.tagged, counts.expired);
+    if (counts.expired > 0 && task->expiry().most()) expiring = task;
+  }
+  if (expiring == nullptr) return false;
+  const absl::Time now = clock_.Steady();
+  if (now >= next_expired_line_) {
+    next_expired_line_ = now + kSayExpiredEvery;
+    spdlog::warn("{}", ExpiryRemark(expiring->Name(), options_.output, *expiring->expiry().most()));
+  }
+  if (now < next_expired_) return false;
+  next_expired_ = now + kAskExpiredEvery;
+  return true;
 }
 
 void Warnings::OfFilter(Task& task, const PartitionReport& report) {

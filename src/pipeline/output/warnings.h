@@ -32,6 +32,10 @@ class Warnings {
   void OfMissingIds(const std::vector<Task*>& committed);
   // If most timestamps are of another unit.
   void OfTimes();
+  // Before open_counts are reset. If most records that partitions have written are older than the output
+  // keeps records: a line of the log at most once an hour, and true, to ask for its retention again, once a
+  // minute.
+  bool OfExpired(const std::vector<Task*>& committed);
   // If there are more undeliverable records than the commit metadata can list.
   void OfUnlisted(Task& task);
   // If the id reads keys that a schema registry frames, or the schemas of what it reads differ between
@@ -79,6 +83,8 @@ class Warnings {
   int64_t unlisted_ = 0;  // undeliverable records in no commit
   Repeats unlisted_warnings_;
   Repeats memory_warnings_;
+  absl::Time next_expired_ = absl::InfinitePast();
+  absl::Time next_expired_line_ = absl::InfinitePast();
 };
 
 }  // namespace lethe

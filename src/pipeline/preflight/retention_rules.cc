@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/options/kafka_commands.h"
 #include "src/text/format.h"
@@ -17,15 +16,6 @@ namespace lethe {
 namespace {
 
 constexpr absl::Duration kOffsetsTimeout = absl::Seconds(3);
-
-// Infinite: the topic deletes no record for its age.
-absl::Duration RetentionOf(const TopicFacts& topic) {
-  const int64_t retention_ms = topic.Number("retention.ms", -1);
-  const bool deletes = retention_ms >= 0 && absl::StrContains(topic.Value("cleanup.policy"), "delete");
-  // There a record's time is that of its arrival.
-  const bool dates_anew = topic.Value("message.timestamp.type") == "LogAppendTime";
-  return deletes && !dates_anew ? absl::Milliseconds(retention_ms) : absl::InfiniteDuration();
-}
 
 // The next record to read of each partition that may be older than `since`.
 std::vector<LogPlace> PlacesBefore(const DaemonOptions& options,
@@ -74,7 +64,7 @@ std::optional<OldRecord> OldestOf(const std::vector<LogPlace>& places, Brokers& 
 std::vector<Finding> FindExpiring(const DaemonOptions& options, const TopicFacts& input,
                                   absl::Span<const KeptIn> topics, Brokers& brokers, absl::Time now) {
   absl::Duration shortest = absl::InfiniteDuration();
-  for (const KeptIn& each : topics) shortest = std::min(shortest, RetentionOf(*each.topic));
+  for (const KeptIn& each : topics) shortest = std::min(shortest, each.topic->record_rules().kept_for);
   if (shortest == absl::InfiniteDuration()) return {};
   const auto committed = brokers.AskCommitted(options.input, input.partitions);
   if (!committed.ok()) return {};
@@ -83,9 +73,9 @@ std::vector<Finding> FindExpiring(const DaemonOptions& options, const TopicFacts
   const absl::Duration age = now - oldest->time;
   std::vector<Finding> findings;
   for (const auto& [role, topic] : topics) {
-    const absl::Duration kept = RetentionOf(*topic);
+    const absl::Duration kept = topic->record_rules().kept_for;
     if (age <= kept) continue;
-    const absl::Duration of_input = RetentionOf(input);
+    const absl::Duration of_input = input.record_rules().kept_for;
     const bool covers = of_input > age;
     const int64_t wanted_ms = !covers                                ? absl::ToInt64Milliseconds(2 * age)
                               : of_input == absl::InfiniteDuration() ? -1

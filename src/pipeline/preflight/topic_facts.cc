@@ -51,6 +51,9 @@ RecordRules TopicFacts::record_rules() const {
   rules.needs_key = absl::StrContains(Value("cleanup.policy"), "compact");
   rules.max_batch_bytes = max_batch_bytes();
   if (Value("message.timestamp.type") == "LogAppendTime") return rules;
+  const int64_t retention_ms = Number("retention.ms", -1);
+  const bool deletes = retention_ms >= 0 && absl::StrContains(Value("cleanup.policy"), "delete");
+  if (deletes) rules.kept_for = absl::Milliseconds(retention_ms);
   rules.before_max_ms = max_before_ms();
   rules.after_max_ms = max_after_ms();
   return rules;

@@ -34,7 +34,8 @@ struct TopicFacts {
   int64_t Number(const std::string& property, int64_t fallback) const;
   // max.message.bytes, or Kafka's default of it.
   int64_t max_message_bytes() const;
-  // Its reasons other than size to refuse a record.
+  // Its reasons to refuse a record, or to delete it for its age: where records get the time of their arrival
+  // (LogAppendTime), none for their times.
   RecordRules record_rules() const;
   // The largest batch: a batch must also fit into a segment (segment.bytes).
   int64_t max_batch_bytes() const;

@@ -195,6 +195,8 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   const absl::Duration held_for = open_transactions_.HeldFor(task.id(), state_.clock.Steady());
   if (held_for > StallPatience()) partition.open_transaction_since = state_.clock.Wall() - held_for;
   partition.shared_id = task.SharedId(state_.clock.Steady());
+  partition.expiring = task.expiry().most();
+  partition.output = task.flow()->options.output;
   partition.keys_moved = task.keys_moved();
   partition.duplicates_jumped = task.duplicates().jump();
   if (partition.duplicates_jumped) {

@@ -86,6 +86,17 @@ std::string TimesRemark(const std::string& topic, const TimeUnitCheck& times) {
                       "Have the producers give Kafka its milliseconds");
 }
 
+std::string ExpiryRemark(const std::string& partition, const std::string& output,
+                         const ExpiryWatch::Stretch& records) {
+  return absl::StrCat(partition, ": ", FormatCount(records.expired), " of the last ",
+                      FormatCount(records.written), " records that lethe wrote to ", output,
+                      " are older than it keeps records, such as that of offset ", records.offset, " of ",
+                      UtcText(absl::FromUnixMillis(records.timestamp_ms)),
+                      ": Kafka deletes them soon after retention.ms (", DurationText(records.kept_for),
+                      "), since records keep their times. Raise retention.ms of ", output,
+                      " above their age, or correct the timestamps");
+}
+
 std::string ThrottleRemark(const std::string& brokers, absl::string_view client, double share) {
   return absl::StrFormat(
       "a quota of the brokers holds the %s back %.0f %% of the time; raise the quota of its user, or of its "
@@ -94,6 +105,11 @@ std::string ThrottleRemark(const std::string& brokers, absl::string_view client,
 }
 
 namespace {
+
+std::optional<std::string> ExpiredRemark(const PartitionReport& partition) {
+  if (!partition.expiring) return std::nullopt;
+  return ExpiryRemark(partition.Name(), partition.output, *partition.expiring);
+}
 
 // The first partition's, and how many more have one.
 void AddFirst(const std::vector<PartitionReport>& partitions,
@@ -164,6 +180,7 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
     }
     if (auto held = OpenTransactionRemark(report.brokers, lane.partitions)) remarks.push_back(*held);
     AddFirst(lane.partitions, MemoryRemark, &remarks);
+    AddFirst(lane.partitions, ExpiredRemark, &remarks);
     AddFirst(lane.partitions, LostIdsRemark, &remarks);
     AddFirst(lane.partitions, SharedIdRemark, &remarks);
     AddFirst(lane.partitions, DuplicatesRemark, &remarks);

@@ -58,6 +58,7 @@ struct RecordCounts {
   int64_t unkeyed = 0;      // without a key
   int64_t future = 0;       // dated further ahead than max_future
   int64_t suspicious = 0;   // duplicates that differ from others of an id that many events share
+  int64_t expired = 0;      // written, and older than the output keeps records
   int64_t later_place = 0;  // ids from another place than the first of `id`
   int64_t partial_id = 0;   // ids without an optional part
 
@@ -77,6 +78,7 @@ struct RecordCounts {
     unkeyed += other.unkeyed;
     future += other.future;
     suspicious += other.suspicious;
+    expired += other.expired;
     later_place += other.later_place;
     partial_id += other.partial_id;
     return *this;
@@ -174,6 +176,9 @@ struct PartitionReport {
   std::optional<SharedIdWatch::Pair> shared_id = std::nullopt;
   // The share of duplicates has jumped, since a time of the wall clock.
   std::optional<DuplicateWatch::Jump> duplicates_jumped = std::nullopt;
+  // Most of the latest records that were written to `output` are older than it keeps records.
+  std::optional<ExpiryWatch::Stretch> expiring = std::nullopt;
+  std::string output;
   bool keys_moved = false;  // the topic grew within the horizon: copies may be in different partitions
   // Up to a quarter of a second old, or older if the lane has many partitions.
   PartitionStatus filter;

@@ -1,5 +1,5 @@
-// What a lane watches: missing ids, wrong times, differing keys of copies, quotas, stalled partitions, open
-// transactions of producers. Not thread-safe: each belongs to one lane.
+// What a lane watches: missing ids, wrong times, expired records, differing keys of copies, quotas, stalled
+// partitions, open transactions of producers. Not thread-safe: each belongs to one lane.
 #ifndef LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
 #define LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
 
@@ -88,6 +88,42 @@ class TimeWatch {
   TimeUnitCheck open_;
   TimeUnitCheck last_;
   absl::Time next_ = absl::InfinitePast();
+};
+
+// Finds stretches of written records most of which are older than the output keeps records: Kafka deletes
+// these soon. A late record among others is kept with them, since Kafka deletes whole segments.
+class ExpiryWatch {
+ public:
+  struct Stretch {
+    int64_t written = 0;
+    int64_t expired = 0;
+    int64_t offset = 0;  // of one of these in the input, and its time
+    int64_t timestamp_ms = 0;
+    absl::Duration kept_for = absl::InfiniteDuration();  // by the output
+  };
+
+  // For each expired record.
+  void See(int64_t offset, int64_t timestamp_ms, absl::Duration kept_for) {
+    open_.offset = offset;
+    open_.timestamp_ms = timestamp_ms;
+    open_.kept_for = kept_for;
+  }
+  // After a commit, with what it has written.
+  void Add(int64_t written, int64_t expired) {
+    open_.written += written;
+    open_.expired += expired;
+    if (open_.written >= kLeast) last_ = std::exchange(open_, {});
+  }
+  // The last stretch, if most of it is expired.
+  std::optional<Stretch> most() const {
+    return 2 * last_.expired > last_.written ? std::optional(last_) : std::nullopt;
+  }
+
+ private:
+  static constexpr int64_t kLeast = 10;
+
+  Stretch open_;
+  Stretch last_;
 };
 
 // Compares the keys of copies with the key of the first. Other keys mean that copies meet in one partition

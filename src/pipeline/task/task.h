@@ -215,6 +215,13 @@ class Task {
   void Count(int64_t RecordCounts::*what) { ++(open_counts_.*what); }
   void Count(int64_t CounterCounts::*what) { ++(open_counts_.counters.*what); }
   const RecordCounts& open_counts() const { return open_counts_; }
+  // The record is written to an output that keeps records for less than its age.
+  void CountExpired(const InputRecord& record, absl::Duration kept_for) {
+    Count(&RecordCounts::expired);
+    expiry_.See(record.offset, record.timestamp_ms, kept_for);
+  }
+  ExpiryWatch& expiry() { return expiry_; }
+  const ExpiryWatch& expiry() const { return expiry_; }
   const RecordCounts& counts() const { return counts_; }  // committed
   std::vector<CounterSums>& sums() { return sums_; }      // of the options' counters
   const std::vector<CounterSums>& sums() const { return sums_; }
@@ -354,6 +361,7 @@ class Task {
   DuplicateWatch duplicates_;
   SharedIdWatch shared_ids_;
   std::pair<SharedIdWatch::Pair, absl::Time> shared_id_ = {{}, absl::InfinitePast()};
+  ExpiryWatch expiry_;
   SchemaWait schema_wait_;
   Pace pace_;
   bool warned_of_memory_ = false;
