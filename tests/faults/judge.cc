@@ -107,6 +107,7 @@ struct Entry {
   int64_t latest_ms = 0;  // of its timestamp and the two before, as which it passes
   int64_t kept_ms = 0;    // stream time when it had come to the record, and its id entered the filter anew
   size_t left_at = SIZE_MAX;  // the record with which it had
+  size_t before = SIZE_MAX;   // the last of its id that is deliverable
   bool passed = false;
   bool undeliverable = false;
 };
@@ -126,7 +127,8 @@ class PartitionJudge {
   PartitionJudge(const Evidence& evidence, Kinds& kinds, Judgement& sums)
       : horizon_ms_(absl::ToInt64Milliseconds(evidence.horizon)),
         forgotten_after_ms_(absl::ToInt64Milliseconds(evidence.forgotten_after)),
-        is_rebuilt_(evidence.is_rebuilt),
+        renews_(evidence.renews),
+        is_rebuilt_(evidence.is_rebuilt || evidence.renews),
         keeps_order_(!evidence.topic_scope),
         scattered_(evidence.scattered),
         clock_may_be_older_(evidence.clock_may_be_older),
@@ -172,6 +174,9 @@ class PartitionJudge {
     if (!sendings.empty()) ++sums_.client_copies;
     sendings.push_back(entries_.size());
     if (now && unmoved_ == SIZE_MAX) unmoved_ = entries_.size();
+    // One that is refused is not remembered anew, perhaps.
+    if (const auto last = last_of_.find(entry.event.id); last != last_of_.end()) entry.before = last->second;
+    if (!entry.undeliverable) last_of_[entry.event.id] = entries_.size();
     entry.kept_ms = entry.stream_time_ms;
     entries_.push_back(std::move(entry));
     if (entries_.back().event.id.empty()) return;  // it only moves the clock
@@ -278,6 +283,7 @@ class PartitionJudge {
     const auto before = last_pass_.find(entry.event.id);
     if (entry.event.id.empty() || before == last_pass_.end()) return true;
     if (clock_may_be_older_ && before->second < unmoved_) return true;
+    if (renews_ && entry.before != SIZE_MAX && !IsLate(entry, entries_[entry.before])) return false;
     return IsLate(entry, entries_[before->second]);
   }
 
@@ -360,6 +366,7 @@ class PartitionJudge {
 
   const int64_t horizon_ms_;
   const int64_t forgotten_after_ms_;
+  const bool renews_;
   const bool is_rebuilt_;
   const bool keeps_order_;
   const bool scattered_;
@@ -380,6 +387,7 @@ class PartitionJudge {
   std::unordered_map<std::string, int64_t> latest_of_;  // by id: of its last record
   size_t unmoved_ = SIZE_MAX;                           // the first entry for which stream time had moved
   std::unordered_map<int64_t, std::vector<size_t>> by_send_;
+  std::unordered_map<std::string, size_t> last_of_;  // by id: its last record that is deliverable
   std::unordered_map<std::string, size_t> last_pass_;
   int64_t late_passed_ = 0;
 };

@@ -837,6 +837,11 @@ void Game::RunTwin() {
   if (first->process == nullptr && !first->is_killed && first->twin == nullptr) {
     Problem(absl::StrCat("two processes ran as instance ", i, ", and NONE HAS STAYED: ", last_error_));
   }
+  // One that was killed is started again, if the other has left the place to it.
+  if (first->is_killed && Running() == 0) {
+    first->is_wanted = true;
+    Start(i);
+  }
   AwaitDone(kPatience);
   End();
   Judge();

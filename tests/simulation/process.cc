@@ -58,6 +58,8 @@ DaemonOptions OptionsOf(const Schedule& schedule, int instance, int topic, const
   options.stage.target_fpp = 1e-12;
   options.stage.engine = schedule.is_exact ? Engine::kExact : Engine::kCompact;
   options.stage.shards = schedule.shards;
+  options.stage.renew = schedule.renews;
+  if (schedule.tags) options.policies.on_duplicate = Action::kTag;
   options.stage.audit_share = 0;
   options.stage.memory_limit_bytes = int64_t{64} << 20;
   options.stage.hash_seed = schedule.seed + static_cast<uint64_t>(instance);
@@ -224,7 +226,8 @@ bool Process::HasPending() const {
   if (daemon_ == nullptr) return false;
   for (const LaneReport& lane : daemon_->Report().lanes) {
     for (const PartitionReport& partition : lane.partitions) {
-      if (partition.filter.pending > 0) return true;
+      const bool is_behind = partition.phase == Phase::kActive && partition.log.lag() > 0;
+      if (partition.filter.pending > 0 || is_behind) return true;
     }
   }
   return false;

@@ -83,7 +83,8 @@ class Process {
   DaemonReport Report() const { return daemon_ == nullptr ? DaemonReport() : daemon_->Report(); }
   // What it reports: partitions that are stopped, and what it waits for.
   std::string Problems() const;
-  // Whether ids are judged whose commit it does not know of.
+  // Whether ids are judged whose commit it does not know of, or records are to be read as far as it has said:
+  // a lane that waits for an answer says nothing new.
   bool HasPending() const;
 
  private:

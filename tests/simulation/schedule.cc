@@ -248,6 +248,9 @@ void SetMoreOptions(Schedule& schedule) {
                                .at = dice.Between(schedule.lasts / 4, schedule.lasts / 2),
                                .lasts = dice.Between(absl::ZeroDuration(), absl::Seconds(1))});
   }
+  schedule.renews = dice.OneIn(6);
+  // Whether one that is refused was a copy is not known.
+  schedule.tags = schedule.oversized_of_hundred == 0 && dice.OneIn(6);
   if (schedule.epilogue == Epilogue::kNone && dice.OneIn(30)) {
     schedule.epilogue = Epilogue::kDeleteUnread;
     schedule.skips_deleted = true;
@@ -283,11 +286,11 @@ std::string Schedule::Story() const {
       !has_static_members ? ""
       : keeps_places      ? ", static members that keep their places"
                           : ", static members",
-      is_exact ? ", exact" : "", shards > 1 ? absl::StrCat(", ", shards, " shards") : "",
-      names_input ? ", inputs named" : "", accepts_output ? "" : ", outputs begin empty",
-      skips_deleted ? ", deleted records are skipped" : "", stops_at_short ? ", a short history stops" : "",
-      "; ", records, " records each in ", absl::FormatDuration(lasts), ", a step of ",
-      absl::FormatDuration(step), " apart",
+      is_exact ? ", exact" : "", renews ? ", copies renew" : "", tags ? ", copies tagged" : "",
+      shards > 1 ? absl::StrCat(", ", shards, " shards") : "", names_input ? ", inputs named" : "",
+      accepts_output ? "" : ", outputs begin empty", skips_deleted ? ", deleted records are skipped" : "",
+      stops_at_short ? ", a short history stops" : "", "; ", records, " records each in ",
+      absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step), " apart",
       burst > 0 ? absl::StrCat(", in bursts of ", burst, " every ", absl::FormatDuration(silence)) : "",
       ", horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten, " of ten are copies, of the last ",
       copies_within, "; of a hundred ", wild_of_hundred, " have wild times, ",

@@ -106,6 +106,8 @@ struct Schedule {
   bool stops_at_short = false;  // a topic stops where ids of the horizon are not known
   bool names_input = false;     // in a header of what is written
   bool is_exact = false;        // the engine
+  bool renews = false;          // copies
+  bool tags = false;            // copies, which go to the output
   int shards = 1;               // of each filter
   absl::Duration commit_interval;
   absl::Duration session_timeout;

@@ -37,6 +37,8 @@ std::vector<Step> StepsOf(const Schedule& schedule) {
   steps.emplace_back([](Schedule& s) { s.stops_at_short = false; });
   steps.emplace_back([](Schedule& s) { s.names_input = false; });
   steps.emplace_back([](Schedule& s) { s.is_exact = false; });
+  steps.emplace_back([](Schedule& s) { s.renews = false; });
+  steps.emplace_back([](Schedule& s) { s.tags = false; });
   steps.emplace_back([](Schedule& s) { s.shards = 1; });
   steps.emplace_back([](Schedule& s) { s.past_of_hundred = 0; });
   steps.emplace_back([](Schedule& s) { s.snapshots = SnapshotPlace::kNowhere; });

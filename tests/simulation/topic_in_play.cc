@@ -20,6 +20,13 @@ void CreateTotals(const TopicInPlay::Site& site, const TopicNames& names, int32_
 // Routers wait at least so long for a partition that stands still.
 constexpr absl::Duration kPatienceOfRouters = absl::Seconds(10);
 
+// As a copy, by Schedule::tags.
+bool IsTagged(const Record& record) {
+  return std::any_of(record.headers.begin(), record.headers.end(), [](const auto& header) {
+    return header.first == "lethe.verdict" && header.second == "duplicate";
+  });
+}
+
 // The broker has the topic before anything is sent to it.
 const TopicNames& Create(const TopicInPlay::Site& site, const TopicNames& names) {
   for (const std::string& topic : {names.output, names.deltas}) {
@@ -426,6 +433,7 @@ test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begi
                                        int64_t sendings_end) const {
   test::Evidence evidence;
   evidence.horizon = site_.schedule.horizon;
+  evidence.renews = site_.schedule.renews;
   evidence.latest_time = LatestTime();
   if (site_.schedule.past_of_hundred > 0) {
     evidence.sent_ms = [this](int64_t sending) { return input_.time_ms(sending); };
@@ -450,6 +458,7 @@ test::Evidence TopicInPlay::EvidenceOf(const Topic& input, int64_t sendings_begi
 }
 
 std::vector<Record> TopicInPlay::WithoutAdded(std::vector<Record> output) const {
+  std::erase_if(output, IsTagged);
   if (!site_.schedule.names_input) return output;
   for (Record& record : output) {
     // One that names no input, or another, is CHANGED.
@@ -517,7 +526,9 @@ CountsInLog TopicInPlay::JudgedCounts(const test::Judgement& judgement) const {
   counts.duplicate = judgement.dropped;
   counts.undeliverable = judgement.undeliverable;
   counts.passed = judgement.passed;
-  counts.dropped = judgement.dropped + judgement.undeliverable;
+  const bool tags = site_.schedule.tags;
+  counts.tagged = tags ? judgement.dropped : 0;
+  counts.dropped = (tags ? 0 : judgement.dropped) + judgement.undeliverable;
   counts.unkeyed = judgement.unkeyed;
   counts.future = judgement.future;
   if (site_.schedule.counting != Counting::kNothing) counts.counters.updates = judgement.passed;
@@ -597,6 +608,26 @@ test::Judgement TopicInPlay::JudgeFormer(const Life& life, int64_t sendings_end)
   });
   evidence.input_ends.assign(evidence.committed.size(), INT64_MAX);
   return test::Judge(evidence);
+}
+
+void TopicInPlay::JudgeTagged(test::Judgement& judgement) const {
+  if (!site_.schedule.tags || !is_judged_once() || stops_) return;
+  std::set<int64_t> passed;  // the sendings
+  std::set<int64_t> tagged;
+  int64_t count = 0;
+  for (const Record& each : site_.broker.Committed(names_.output)) {
+    test::FaultyEvent event;
+    if (!test::FaultyEvent::Parse(each.value.value_or(""), &event)) continue;
+    (IsTagged(each) ? tagged : passed).insert(event.send);
+    count += IsTagged(each) ? 1 : 0;
+  }
+  const bool is_once = count == static_cast<int64_t>(tagged.size());
+  const bool are_others =
+      std::none_of(tagged.begin(), tagged.end(), [&](int64_t sending) { return passed.contains(sending); });
+  if (is_once && are_others && count == judgement.dropped) return;
+  judgement.problems.push_back(absl::StrCat("copies are TAGGED wrongly: ", count, " records of ",
+                                            tagged.size(), " sendings, of ", judgement.dropped,
+                                            " that have not passed"));
 }
 
 bool TopicInPlay::StoodStill() const {
@@ -702,21 +733,16 @@ void TopicInPlay::EraseKnown(const std::set<std::pair<int32_t, std::string>>& kn
     test::FaultyEvent::Parse(each.value.value_or(""), &event);
     return std::pair(each.partition, event.id);
   };
-  const auto is_tagged = [](const Record& each) {
-    return std::any_of(each.headers.begin(), each.headers.end(),
-                       [](const auto& header) { return header.first == "lethe.verdict"; });
-  };
   // An id that has passed since was not known, or is forgotten by then: where time goes by.
   const bool forgets = site_.schedule.horizon < absl::Hours(24);
   std::map<std::pair<int32_t, std::string>, std::set<int64_t>> passed;  // the sendings
   for (const Record& each : evidence.output) {
     test::FaultyEvent event;
-    if (!is_tagged(each) && test::FaultyEvent::Parse(each.value.value_or(""), &event)) {
+    if (test::FaultyEvent::Parse(each.value.value_or(""), &event)) {
       passed[{each.partition, event.id}].insert(event.send);
     }
   }
   std::set<std::pair<int32_t, std::string>> met;  // of those that passed, by a record that did
-  std::set<int64_t> erased;
   std::erase_if(evidence.input, [&](const Record& each) {
     const auto id = id_of(each);
     const auto since = passed.find(id);
@@ -727,19 +753,14 @@ void TopicInPlay::EraseKnown(const std::set<std::pair<int32_t, std::string>>& kn
       met.insert(id);
       return false;
     }
-    erased.insert(event.send);
     return true;
-  });
-  std::erase_if(evidence.output, [&](const Record& each) {
-    test::FaultyEvent event;
-    return known.contains(id_of(each)) && is_tagged(each) &&
-           test::FaultyEvent::Parse(each.value.value_or(""), &event) && erased.contains(event.send);
   });
 }
 
 test::Judgement TopicInPlay::Judge() const {
   if (is_routed()) {
     test::Judgement judgement = JudgeRouted();
+    JudgeTagged(judgement);
     judgement.problems.insert(judgement.problems.end(), misreported_.begin(), misreported_.end());
     for (std::string& problem : judgement.problems) {
       problem = absl::StrCat("topic ", names_.input, ": ", problem);
@@ -787,6 +808,7 @@ test::Judgement TopicInPlay::Judge() const {
   });
   if (!deleted_unread_.empty()) EraseUnread(evidence);
   test::Judgement judgement = test::Judge(evidence);
+  JudgeTagged(judgement);
   if (!forgotten_.empty()) JudgeSinceForgotten(evidence, judgement);
   // Of others in between, which were gone too soon, records may not have been read.
   if (!former_.empty()) {

@@ -121,8 +121,10 @@ class TopicInPlay {
   };
   // What the group has judged of a former topic, as far as it came.
   test::Judgement JudgeFormer(const Life& life, int64_t sendings_end) const;
-  // Without what lethe adds to a record that passes.
+  // Of the output what has passed, without what lethe adds to it.
   std::vector<Record> WithoutAdded(std::vector<Record> output) const;
+  // Whether all copies are in the output, once each and tagged.
+  void JudgeTagged(test::Judgement& judgement) const;
   // What was deleted before anybody read it.
   void EraseUnread(test::Evidence& evidence) const;
   // Adds when ids are forgotten, and what was reported of those that are held.
