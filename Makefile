@@ -25,8 +25,8 @@ build_packages := $(compiler) cmake ninja-build pkg-config libcli11-dev nlohmann
   libspdlog-dev libxxhash-dev libcpp-httplib-dev libmicrohttpd-dev zlib1g-dev libzstd-dev libhiredis-dev \
   libcurl4-openssl-dev libprotobuf-dev libprotoc-dev)
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
-broker_packages := libgtest-dev maven
-bench_packages := libgtest-dev libbenchmark-dev libavro-dev
+broker_packages := libgmock-dev maven
+bench_packages := libgmock-dev libbenchmark-dev libavro-dev
 # The page is tried in a real browser; rsvg-convert and pngquant draw dashboards. Prometheus brings promtool;
 # mandoc reads the manual page. A test compiles a Java source, and gdb follows a record.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
@@ -34,7 +34,7 @@ wheel_packages := python3 python3-pip python3-setuptools python3-wheel patchelf
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
   python3-confluent-kafka openssl prometheus mandoc systemd dpkg-dev lintian file binutils redis-server default-jdk-headless gdb \
   abigail-tools libguava-java $(wheel_packages) python3-numpy python3-cffi
-lab_packages := libgtest-dev python3-matplotlib default-jdk-headless libguava-java
+lab_packages := libgmock-dev python3-matplotlib default-jdk-headless libguava-java
 lab_counters_packages := $(lab_packages) $(broker_packages) python3-cassandra python3-confluent-kafka python3-redis \
   redis-server
 format_packages := clang-format
@@ -207,7 +207,7 @@ portable := avro_test compact_filter_test filter_contract_test hash_test record_
   schema_formats_test secret_hash_test snapshot_test
 portable_filter := -*CompactScenarioTest.*:CompactFilterTest.MeasuredRate*:*SnapshotTwinTest.*:SnapshotTest.Every*:SnapshotTest.Lies*
 unit-portable:
-	$(call install,$(build_packages) libgtest-dev$(foreign))
+	$(call install,$(build_packages) libgmock-dev$(foreign))
 	cmake --preset $(preset) -B $(folder)/portable -DLETHE_PROGRAM=OFF > /dev/null
 	cmake --build $(folder)/portable --target $(portable) -j $(JOBS)
 	for test in $(portable); do $(emulator) $(folder)/portable/tests/$$test --gtest_brief=1 --gtest_filter='$(portable_filter)' || exit 1; done

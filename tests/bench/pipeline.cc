@@ -77,14 +77,14 @@ std::string Json(const std::string& id, const std::string& user, const std::stri
   return absl::StrCat(R"({"id":")", id, R"(","user":")", user, R"(","text":")", text, "\"}");
 }
 std::string Avro(const std::string& id, const std::string& user, const std::string& text) {
-  using lethe::testing::AvroString;
-  return lethe::testing::Framed(1, AvroString(id) + AvroString(user) + AvroString(text));
+  using lethe::test::AvroString;
+  return lethe::test::Framed(1, AvroString(id) + AvroString(user) + AvroString(text));
 }
 std::string Protobuf(const std::string& id, const std::string& user, const std::string& text) {
-  using lethe::testing::BytesField;
+  using lethe::test::BytesField;
   const std::string first_message(1, '\0');
-  return lethe::testing::Framed(
-      2, first_message + BytesField(1, id) + BytesField(2, user) + BytesField(3, text));
+  return lethe::test::Framed(2,
+                             first_message + BytesField(1, id) + BytesField(2, user) + BytesField(3, text));
 }
 
 // Events whose JSON is of 214 bytes, 5 % of them copies of one of the last 2,000.

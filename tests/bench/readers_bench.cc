@@ -30,11 +30,11 @@ namespace lethe {
 namespace {
 
 namespace pb = google::protobuf;
-using testing::AvroString;
-using testing::BytesField;
-using testing::Fixed;
-using testing::VarintField;
-using testing::Zigzag;
+using test::AvroString;
+using test::BytesField;
+using test::Fixed;
+using test::VarintField;
+using test::Zigzag;
 
 constexpr size_t kRecords = 1000;
 // A text that comes early, and a number behind a list and a map.
@@ -57,7 +57,7 @@ Encoded Encode(uint64_t i) {
   absl::StrAppend(&record.json, R"({"order":{"id":")", id, R"(","customer":")", name, R"(","total":)", cents,
                   R"(,"weight":1.25,"paid":true},"items":[)");
   std::string order = BytesField(1, id) + BytesField(2, name) + VarintField(3, static_cast<uint64_t>(cents)) +
-                      testing::Tag(4, 1) + Fixed(1.25) + VarintField(5, 1);
+                      test::Tag(4, 1) + Fixed(1.25) + VarintField(5, 1);
   record.protobuf = BytesField(1, order);
   record.avro = AvroString(id) + AvroString(name) + Zigzag(cents) + Fixed(1.25) + "\1" + Zigzag(3);
   for (int64_t item = 0; item < 3; ++item) {
@@ -241,7 +241,7 @@ using Walks = std::vector<std::pair<std::string, Walk>>;
 
 const bool kHostileAreRegistered = [] {
   constexpr size_t kBytes = 1'000'000;
-  RegisterHostile("Avro", testing::AllHostileAvro(kBytes), [](const testing::HostileAvro& each) {
+  RegisterHostile("Avro", test::AllHostileAvro(kBytes), [](const test::HostileAvro& each) {
     Walks walks;
     for (const std::string& place : each.places) {
       auto program = std::make_shared<const AvroProgram>(
@@ -251,7 +251,7 @@ const bool kHostileAreRegistered = [] {
     }
     return walks;
   });
-  RegisterHostile("Protobuf", testing::AllHostileProtobuf(kBytes), [](const testing::HostileProtobuf& each) {
+  RegisterHostile("Protobuf", test::AllHostileProtobuf(kBytes), [](const test::HostileProtobuf& each) {
     const auto schema = ProtobufSchema::Compile({Schema::Type::kProtobuf, each.schema, {}}).value();
     Walks walks;
     for (const std::string& place : each.places) {
@@ -260,7 +260,7 @@ const bool kHostileAreRegistered = [] {
     }
     return walks;
   });
-  RegisterHostile("Json", testing::AllHostileJson(kBytes), [](const testing::HostileJson& /*each*/) {
+  RegisterHostile("Json", test::AllHostileJson(kBytes), [](const test::HostileJson& /*each*/) {
     Walks walks;
     for (const char* const place : {"/id", "/0"}) {
       auto scanner = std::make_shared<JsonScanner>(std::vector<std::string>{place});

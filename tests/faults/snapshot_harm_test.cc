@@ -12,6 +12,7 @@
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "tests/faults/snapshots.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -29,13 +30,13 @@ class SnapshotHarmTest : public testing::Test {
 
   void SetUp() override {
     auto stage = DedupStage::Create({.horizon = absl::Hours(1)});
-    ASSERT_TRUE(stage.ok()) << stage.status();
+    ASSERT_OK(stage);
     stage_ = *std::move(stage);
     const auto partition = stage_->Open("orders-0");
-    ASSERT_TRUE(partition.ok()) << partition.status();
-    ASSERT_TRUE((*partition)->Save(folder_ + "/orders-0.group.7-a.snapshot", kOrigin, {.offset = 7}).ok());
+    ASSERT_OK(partition);
+    ASSERT_OK((*partition)->Save(folder_ + "/orders-0.group.7-a.snapshot", kOrigin, {.offset = 7}));
     const auto snapshots = shelf_->Load();
-    ASSERT_TRUE(snapshots.ok()) << snapshots.status();
+    ASSERT_OK(snapshots);
     ASSERT_EQ(snapshots->size(), 1u);
     whole_ = *snapshots;
     EXPECT_EQ(whole_[0].series, "orders-0.group");
@@ -43,7 +44,7 @@ class SnapshotHarmTest : public testing::Test {
   }
   // As the program finds it.
   absl::Status Stored(const std::vector<StoredSnapshot>& snapshots) {
-    EXPECT_TRUE(shelf_->Store(snapshots).ok());
+    EXPECT_OK(shelf_->Store(snapshots));
     return stage_->Restore("orders-0", folder_ + "/orders-0.group.7-a.snapshot", kOrigin).status();
   }
 
@@ -54,7 +55,7 @@ class SnapshotHarmTest : public testing::Test {
 };
 
 TEST_F(SnapshotHarmTest, DamagedOnesAreRefused) {
-  EXPECT_TRUE(Stored(whole_).ok());
+  EXPECT_OK(Stored(whole_));
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::vector<StoredSnapshot> snapshots = whole_;
     SnapshotHarm(seed).Damage(snapshots);
@@ -65,9 +66,9 @@ TEST_F(SnapshotHarmTest, DamagedOnesAreRefused) {
 TEST_F(SnapshotHarmTest, ForeignOnesAreWholeAndRefused) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::vector<StoredSnapshot> snapshots = whole_;
-    ASSERT_TRUE(SnapshotHarm(seed).MakeForeign(snapshots).ok());
+    ASSERT_OK(SnapshotHarm(seed).MakeForeign(snapshots));
     EXPECT_EQ(snapshots[0].bytes.size(), whole_[0].bytes.size());
-    EXPECT_EQ(Stored(snapshots).code(), absl::StatusCode::kFailedPrecondition) << seed;
+    EXPECT_THAT(Stored(snapshots), StatusIs(absl::StatusCode::kFailedPrecondition)) << seed;
   }
 }
 

@@ -42,10 +42,10 @@ void CheckRecord(size_t which, const std::string& value) {
     for (const auto& pointers : Specs()) readers->push_back(MakeReader(pointers));
   }
   const RecordFields& fields = (*readers)[which].Read({.value = value});
-  const std::optional<lethe::testing::NaiveJson> naive = lethe::testing::NaiveParser::Parse(value);
+  const std::optional<lethe::test::NaiveJson> naive = lethe::test::NaiveParser::Parse(value);
   Check((fields.id_state == RecordFields::State::kMalformed) == !naive, "is it JSON");
   if (!naive) return;
-  const std::optional<std::string> id = lethe::testing::NaiveId(*naive, Specs()[which]);
+  const std::optional<std::string> id = lethe::test::NaiveId(*naive, Specs()[which]);
   Check((fields.id_state == RecordFields::State::kPresent) == id.has_value(), "has it an id");
   if (id) Check(fields.id == *id, "the id's bytes");
   static auto* scanner = new lethe::JsonScanner({"/a/0/b", "/0"});

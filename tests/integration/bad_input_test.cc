@@ -1,4 +1,5 @@
 // What a stream can have in it that it should not have, topics that do not fit, and a broker that is away.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,9 +20,14 @@
 #include "tests/support/free_port.h"
 #include "tests/support/pipeline.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
 
 FlowOptions Options(int partitions = 1, KafkaClient::Configs input = {}, KafkaClient::Configs output = {}) {
   return {LETHE_PROGRAM, partitions, std::move(input), std::move(output)};
@@ -120,9 +126,8 @@ TEST(BadInputTest, RecordsWithoutAUsableIdPassUnchangedAndAreCounted) {
     EXPECT_EQ(Verdicts(*daemon, verdict), count) << verdict;
   EXPECT_EQ(daemon->Metric("lethe_records_total", {"partition=\"1\""}), static_cast<double>(cases.size()));
   // Now and then one is named.
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), absl::StrCat(flow.input(), "-0 offset 0: passed without")) ||
-              absl::StrContains(daemon->Log(), absl::StrCat(flow.input(), "-1 offset 0: passed without")))
-      << daemon->Log();
+  EXPECT_THAT(daemon->Log(), AnyOf(HasSubstr(absl::StrCat(flow.input(), "-0 offset 0: passed without")),
+                                   HasSubstr(absl::StrCat(flow.input(), "-1 offset 0: passed without"))));
   EXPECT_TRUE(daemon->Stop());
 
   std::vector<Record> expected;
@@ -142,7 +147,7 @@ void RunWithRefusals(Flow& flow, const KafkaClient::Configs& output, const std::
                      Args args = {}) {
   args.emplace_back("--kafka=compression.type=none");  // as the twin's records are
   const std::string twin = UniqueName("twin");
-  ASSERT_TRUE(SharedClient().CreateTopic(twin, 1, output).ok());
+  ASSERT_OK(SharedClient().CreateTopic(twin, 1, output));
   flow.Send(records);
   std::vector<Record> expected;
   std::vector<int64_t> refused;
@@ -234,7 +239,7 @@ TEST(BadInputTest, ARefusalAtTheEndIsNotSaidToBeCommitted) {
   Flow flow(Options(1, {}, {{"message.timestamp.before.max.ms", "3600000"}}));
   // A drained stream with counters stays open for the interval.
   const std::string counts = UniqueName("counts");
-  ASSERT_TRUE(SharedClient().CreateTopic(counts, 1).ok());
+  ASSERT_OK(SharedClient().CreateTopic(counts, 1));
   const auto daemon = flow.Start({"--commit-interval=10s", "--kafka=linger.ms=20000",
                                   "--counter=name=ids,key=json:/id,output=" + counts});
   ASSERT_TRUE(daemon->AwaitReady());
@@ -243,12 +248,12 @@ TEST(BadInputTest, ARefusalAtTheEndIsNotSaidToBeCommitted) {
   ASSERT_TRUE(
       daemon->Await([&] { return absl::StrContains(daemon->Get("/status").body, "\"at_offset\":3"); }));
   EXPECT_TRUE(daemon->Stop());
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the last transaction was aborted")) << daemon->Log();
-  EXPECT_FALSE(absl::StrContains(daemon->Log(), "all committed")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("the last transaction was aborted"));
+  EXPECT_THAT(daemon->Log(), Not(HasSubstr("all committed")));
   EXPECT_TRUE(flow.OutputIds().empty());
   const Finished next = flow.RunToEnd();
   EXPECT_EQ(next.exit_code, 0);
-  EXPECT_TRUE(absl::StrContains(next.err, "all committed, left the group")) << next.err;
+  EXPECT_THAT(next.err, HasSubstr("all committed, left the group"));
   EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(flow.Committed()[0].offset, 3);
 }
@@ -290,7 +295,7 @@ TEST(BadInputTest, ALimitBeyondTheClientsOwnRange) {
 TEST(BadInputTest, TheCounterTopicsLimitIsNotTheOutputs) {
   Flow flow(Options());
   const std::string counters = flow.input() + "-counters";
-  ASSERT_TRUE(SharedClient().CreateTopic(counters, 1, {{"max.message.bytes", "2000"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(counters, 1, {{"max.message.bytes", "2000"}}));
   std::vector<Record> records;
   int64_t total = 0;
   for (int i = 0; i < 500; ++i) {
@@ -302,11 +307,11 @@ TEST(BadInputTest, TheCounterTopicsLimitIsNotTheOutputs) {
   const Finished finished =
       flow.RunToEnd({"--counter=name=counter,key=json:/page,delta=json:/n,output=" + counters});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_FALSE(absl::StrContains(finished.err, "undeliverable")) << finished.err;
-  EXPECT_TRUE(absl::StrContains(finished.err, "none aborted")) << finished.err;
+  EXPECT_THAT(finished.err, Not(HasSubstr("undeliverable")));
+  EXPECT_THAT(finished.err, HasSubstr("none aborted"));
   EXPECT_TRUE(SameRecords(flow.Input(), flow.Output()));
   const auto deltas = SharedClient().ReadSettled(counters);
-  ASSERT_TRUE(deltas.ok()) << deltas.status();
+  ASSERT_OK(deltas);
   int64_t counted = 0;
   for (const Record& delta : *deltas) counted += std::stoll(*delta.value);
   EXPECT_EQ(counted, total);
@@ -323,9 +328,9 @@ TEST(BadInputTest, TopicsThatDoNotFitAreRefusedWithTheRemedy) {
   Flow flow(Options(3));
   const std::string narrow = UniqueName("narrow"), compacted = UniqueName("compacted"),
                     both = UniqueName("both");
-  ASSERT_TRUE(SharedClient().CreateTopic(narrow, 2).ok());
-  ASSERT_TRUE(SharedClient().CreateTopic(compacted, 3, {{"cleanup.policy", "compact"}}).ok());
-  ASSERT_TRUE(SharedClient().CreateTopic(both, 3, {{"cleanup.policy", "compact,delete"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(narrow, 2));
+  ASSERT_OK(SharedClient().CreateTopic(compacted, 3, {{"cleanup.policy", "compact"}}));
+  ASSERT_OK(SharedClient().CreateTopic(both, 3, {{"cleanup.policy", "compact,delete"}}));
   const auto counters = [](const std::string& topic) {
     return Args{"--counter=name=counter,key=key,delta=json:/n,output=" + topic};
   };
@@ -346,7 +351,7 @@ TEST(BadInputTest, TopicsThatDoNotFitAreRefusedWithTheRemedy) {
   for (const Unfit& unfit : cases) {
     const Finished finished = flow.RunToEnd(unfit.args);
     EXPECT_EQ(finished.exit_code, unfit.exit_code) << unfit.args.back() << "\n" << finished.err;
-    EXPECT_TRUE(absl::StrContains(finished.err, unfit.message)) << unfit.args.back() << "\n" << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(unfit.message)) << unfit.args.back();
   }
   EXPECT_EQ(flow.Committed()[0].offset, -1);
 }
@@ -354,13 +359,13 @@ TEST(BadInputTest, TopicsThatDoNotFitAreRefusedWithTheRemedy) {
 TEST(BadInputTest, TopicsThatFitBadlyAreWarnedOf) {
   Flow flow(Options(2, {{"retention.ms", "3600000"}}));
   const std::string wide = UniqueName("wide");
-  ASSERT_TRUE(SharedClient().CreateTopic(wide, 3, {{"message.timestamp.type", "LogAppendTime"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(wide, 3, {{"message.timestamp.type", "LogAppendTime"}}));
   flow.SendIds("a", 1, 100, 1);
   const Finished finished = flow.RunToEnd({"--output=" + wide});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_TRUE(absl::StrContains(finished.err, "has 3 partitions, the input has 2")) << finished.err;
-  EXPECT_TRUE(absl::StrContains(finished.err, "message.timestamp.type=LogAppendTime")) << finished.err;
-  EXPECT_TRUE(absl::StrContains(finished.err, "raise retention.ms")) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("has 3 partitions, the input has 2"));
+  EXPECT_THAT(finished.err, HasSubstr("message.timestamp.type=LogAppendTime"));
+  EXPECT_THAT(finished.err, HasSubstr("raise retention.ms"));
   EXPECT_EQ(SharedClient().ReadSettled(wide)->size(), 100u);
 }
 
@@ -368,7 +373,7 @@ TEST(BadInputTest, WithoutABrokerItWaitsAndCanBeStopped) {
   Flow flow(Options());
   const auto daemon = flow.Start({absl::StrCat("--brokers=127.0.0.1:", FreePort())});
   ASSERT_TRUE(daemon->Await([&] { return daemon->Get("/readyz").status == 503; }));
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "waiting for the brokers at 127.0.0.1:"));
+  EXPECT_THAT(daemon->Get("/readyz").body, HasSubstr("waiting for the brokers at 127.0.0.1:"));
   EXPECT_EQ(daemon->Get("/healthz").status, 200);
   EXPECT_TRUE(daemon->Stop());  // wherever it is waiting
 }
@@ -377,11 +382,11 @@ TEST(BadInputTest, WithoutABrokerItWaitsAndCanBeStopped) {
 TEST(BadInputTest, WhenTheBrokerAppearsItGoesOn) {
   Flow flow(Options());
   flow.SendIds("a", 1, 100);
-  ASSERT_TRUE(SharedBroker().Stop().ok());
+  ASSERT_OK(SharedBroker().Stop());
   const auto daemon = flow.Start();
   ASSERT_TRUE(daemon->AwaitLog("waiting for 127.0.0.1:"));
   EXPECT_EQ(daemon->Get("/readyz").status, 503);
-  ASSERT_TRUE(SharedBroker().Restart().ok());
+  ASSERT_OK(SharedBroker().Restart());
   ASSERT_TRUE(daemon->AwaitReady());
   ASSERT_TRUE(AwaitJudged(*daemon, 100));
   EXPECT_TRUE(daemon->Stop());

@@ -1,4 +1,5 @@
 // `lethe check` against a real broker, and what a running `lethe run` hears of its configuration and topics.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <simdjson.h>
@@ -22,9 +23,13 @@
 #include "tests/support/free_port.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 testing::AssertionResult Says(const Finished& finished, const std::string& line) {
   if (absl::StrContains(finished.out, line)) return testing::AssertionSuccess();
@@ -68,7 +73,7 @@ TEST(CheckTest, SeveralAtOnceFindNothingWrong) {
     std::vector<Finished> checks(3);
     for (Finished& check : checks) threads.emplace_back([&] { check = flow.RunCommand("check"); });
     for (std::thread& thread : threads) thread.join();
-    for (const Finished& check : checks) EXPECT_FALSE(absl::StrContains(check.out, "error    ")) << check.out;
+    for (const Finished& check : checks) EXPECT_THAT(check.out, Not(HasSubstr("error    ")));
   }
 }
 
@@ -98,8 +103,8 @@ TEST(CheckTest, WhatFitsBadlyIsAWarningWithARemedy) {
   EXPECT_TRUE(Says(check, "copies in different partitions"));
   // The daemon says at its start what it can know without reading.
   const Finished run = flow.RunToEnd();
-  EXPECT_TRUE(absl::StrContains(run.err, "max.message.bytes")) << run.err;
-  EXPECT_TRUE(absl::StrContains(run.err, "raise retention.ms")) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("max.message.bytes"));
+  EXPECT_THAT(run.err, HasSubstr("raise retention.ms"));
 }
 
 // Records of three days ago in a topic that keeps an hour are gone when Kafka next looks.
@@ -131,7 +136,7 @@ TEST(CheckTest, WhatIsMissingIsCreatedLikeTheInputAndKeepsWhatIsRead) {
   EXPECT_EQ(flow.RunCommand("check", args).exit_code, 0);
   const Finished run = flow.RunToEnd(args);
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_FALSE(absl::StrContains(run.err, "retention.ms")) << run.err;
+  EXPECT_THAT(run.err, Not(HasSubstr("retention.ms")));
   EXPECT_EQ(SharedClient().ReadAll(output, Isolation::kReadCommitted)->size(), 90u);
 }
 
@@ -160,7 +165,7 @@ TEST(CheckTest, TheTopicThatSnapshotsGoToMustBeCompacted) {
   const std::string topic = UniqueName("snapshots");
   const Args args = {"--snapshots-to=topic:" + topic};
   EXPECT_FALSE(Says(flow.RunCommand("check", args), topic)) << "it is made at the start";
-  ASSERT_TRUE(SharedClient().CreateTopic(topic, 1, {{"cleanup.policy", "delete"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(topic, 1, {{"cleanup.policy", "delete"}}));
   const std::string finding = absl::StrCat("snapshot topic ", topic, " has cleanup.policy=delete");
   const Finished check = flow.RunCommand("check", args);
   EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
@@ -168,7 +173,7 @@ TEST(CheckTest, TheTopicThatSnapshotsGoToMustBeCompacted) {
   EXPECT_TRUE(Says(check, "--add-config cleanup.policy=compact"));
   const Finished run = flow.RunToEnd(args);
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(absl::StrContains(run.err, finding)) << run.err;
+  EXPECT_THAT(run.err, HasSubstr(finding));
 }
 
 TEST(CheckTest, BothStagesOfTheScopeOfATopic) {
@@ -227,7 +232,7 @@ TEST(CheckTest, UnreadableCommitMetadataIsAnErrorAndEndsARun) {
   EXPECT_TRUE(Says(check, absl::StrCat("group ", flow.group(), " cannot go on: ", text)));
   const Finished run = flow.RunToEnd();
   EXPECT_EQ(run.exit_code, 1) << run.err;
-  EXPECT_TRUE(absl::StrContains(run.err, text)) << run.err;
+  EXPECT_THAT(run.err, HasSubstr(text));
 }
 
 TEST(CheckTest, RecordsDeletedBeforeTheyWereRoutedAreAnErrorAndSkippedWhereTheUserSaysSo) {
@@ -236,7 +241,7 @@ TEST(CheckTest, RecordsDeletedBeforeTheyWereRoutedAreAnErrorAndSkippedWhereTheUs
   const Args args = {"--scope=topic", "--horizon=1h"};
   ASSERT_EQ(flow.RunToEnd(args).exit_code, 0);
   flow.SendIds("b", 1, 100);
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 150).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 150));
   const Finished check = flow.RunCommand("check", args);
   EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
   EXPECT_TRUE(
@@ -262,7 +267,7 @@ TEST(CheckTest, ATransactionTimeoutAboveTheBrokersLimitEndsItWithTheReason) {
   EXPECT_TRUE(Says(check, remedy));
   const Finished run = flow.RunToEnd(args);
   EXPECT_EQ(run.exit_code, 1) << run.err;
-  EXPECT_TRUE(absl::StrContains(run.err, remedy)) << run.err;
+  EXPECT_THAT(run.err, HasSubstr(remedy));
   EXPECT_EQ(flow.RunToEnd().exit_code, 0);
   EXPECT_TRUE(flow.ExactlyOnce());
 }
@@ -271,7 +276,7 @@ TEST(RunTest, ASessionTimeoutThatTheBrokersRefuseEndsItWithTheReason) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const Finished run = flow.RunToEnd({"--kafka=session.timeout.ms=10", "--kafka=heartbeat.interval.ms=3"});
   EXPECT_EQ(run.exit_code, 1) << run.err;
-  EXPECT_TRUE(absl::StrContains(run.err, "the brokers refuse session.timeout.ms 10: ")) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("the brokers refuse session.timeout.ms 10: "));
 }
 
 // What has nowhere to go is held where the group is at work, and nothing is begun so.
@@ -280,7 +285,7 @@ TEST(RunTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
     Flow flow({LETHE_PROGRAM, 1, {}, {}});
     flow.SendIds("a", 1, 100);
     ASSERT_EQ(flow.RunToEnd({scope}).exit_code, 0);
-    ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
+    ASSERT_OK(SharedClient().AddPartitions(flow.input(), 3));
     const std::string finding =
         absl::StrCat("output topic ", flow.output(), " has 1 partition, the input has 3");
     const auto daemon = flow.Start({scope});
@@ -292,7 +297,7 @@ TEST(RunTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
     const Args fresh = {scope, "--group=" + UniqueName("new"), "--accept-nonempty-output=true"};
     const Finished run = flow.RunToEnd(fresh);
     EXPECT_EQ(run.exit_code, 1) << run.err;
-    EXPECT_TRUE(absl::StrContains(run.err, finding)) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(finding));
   }
 }
 
@@ -318,7 +323,7 @@ TEST(RunTest, EndsWhenItsTerminalIsClosed) {
     if (size <= 0) break;
     log.append(buffer, static_cast<size_t>(size));
   }
-  EXPECT_TRUE(absl::StrContains(log, "status page")) << log;
+  EXPECT_THAT(log, HasSubstr("status page"));
   close(terminal);
   int status = -1;
   const bool ended = WaitUntil([&] { return waitpid(pid, &status, WNOHANG) == pid; }, absl::Seconds(20));
@@ -376,12 +381,12 @@ TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
   const auto daemon = flow.Start();
   flow.SendIds("a", 1, 100);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.input(), 3));
   for (int p = 1; p < 3; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 100, p);
   ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 is held at offset 0: records keep the partition"));
   EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 2; }));
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body,
-                                absl::StrCat("--alter --topic ", flow.output(), " --partitions 3")));
+  EXPECT_THAT(daemon->Get("/readyz").body,
+              HasSubstr(absl::StrCat("--alter --topic ", flow.output(), " --partitions 3")));
   simdjson::dom::parser parser;
   const simdjson::padded_string status(daemon->Get("/status").body);
   EXPECT_EQ(std::string(parser.parse(status)["partitions"].at(2)["phase"].get_string().value()), "held");
@@ -396,7 +401,7 @@ TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
   ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_partition_failed") == 2; }));
   flow.SendIds("a", 101, 200);
   ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_records_total") == 100; }));
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.output(), 3));
   ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_records_total") == 300; }));
   EXPECT_TRUE(second->AwaitReady());
   EXPECT_TRUE(second->Stop());

@@ -26,6 +26,7 @@
 #include "tests/support/kafka_tools.h"
 #include "tests/support/process.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -68,10 +69,10 @@ testing::AssertionResult Runs(const std::string& command) {
 // Offsets of a group that has no members.
 void Commit(const std::string& group, const std::string& topic, int64_t offset) {
   auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("commits"));
-  ASSERT_TRUE(producer.ok()) << producer.status();
-  ASSERT_TRUE((*producer)->Begin().ok());
-  ASSERT_TRUE((*producer)->SendOffsets(group, topic, {{offset, ""}, {offset, ""}}).ok());
-  ASSERT_TRUE((*producer)->Commit().ok());
+  ASSERT_OK(producer);
+  ASSERT_OK((*producer)->Begin());
+  ASSERT_OK((*producer)->SendOffsets(group, topic, {{offset, ""}, {offset, ""}}));
+  ASSERT_OK((*producer)->Commit());
 }
 
 class CommandsTest : public ::testing::Test {
@@ -82,13 +83,13 @@ class CommandsTest : public ::testing::Test {
     options_.input = UniqueName("orders");
     options_.output = options_.input + "-unique";
     options_.record.id = *IdSpec::Parse("json:/id");
-    EXPECT_TRUE(SharedClient().CreateTopic(options_.input, 2).ok());
+    EXPECT_OK(SharedClient().CreateTopic(options_.input, 2));
     std::vector<Record> records(20);
     for (size_t i = 0; i < records.size(); ++i) {
       records[i].partition = static_cast<int32_t>(i % 2);
       records[i].value = "{}";
     }
-    EXPECT_TRUE(SharedClient().Produce(options_.input, records).ok());
+    EXPECT_OK(SharedClient().Produce(options_.input, records));
     Commit(options_.process.group, options_.input, 5);
   }
 
@@ -119,7 +120,7 @@ TEST_F(CommandsTest, AResetMovesTheOffsetsOfThePartitionsThatItNames) {
 TEST_F(CommandsTest, ATopicIsRoutedAgain) {
   const std::string repartition = RepartitionTopic(options_);
   const std::string routing = RoutingGroup(options_);
-  ASSERT_TRUE(SharedClient().CreateTopic(repartition, 2).ok());
+  ASSERT_OK(SharedClient().CreateTopic(repartition, 2));
   Commit(routing, options_.input, 5);
   const std::vector<std::string> again = CommandsIn(OtherId(JudgingOptions(options_)));
   ASSERT_EQ(again.size(), 2u);
@@ -134,7 +135,7 @@ TEST_F(CommandsTest, ATopicIsRoutedAgain) {
 }
 
 TEST_F(CommandsTest, TheFindingsOfCheckAreMended) {
-  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1, {}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(options_.output, 1, {}));
   AllTopics topics;
   topics.input.name = options_.input;
   topics.input.partitions = 2;
@@ -160,12 +161,12 @@ TEST_F(CommandsTest, TheRemarksOfThePageAreFollowed) {
 
   auto hanging = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("hanging"),
                                               {{"transaction.timeout.ms", "600000"}});
-  ASSERT_TRUE(hanging.ok()) << hanging.status();
-  ASSERT_TRUE((*hanging)->Begin().ok());
+  ASSERT_OK(hanging);
+  ASSERT_OK((*hanging)->Begin());
   Record record;
   record.value = "{}";
   record.partition = 0;
-  ASSERT_TRUE((*hanging)->Produce(options_.input, {record}).ok());
+  ASSERT_OK((*hanging)->Produce(options_.input, {record}));
   PartitionReport report;
   report.topic = options_.input;
   report.log.position = 10;
@@ -191,7 +192,7 @@ TEST(PageCommandsTest, TheCommandsOfThePagesRun) {
       if (absl::StartsWith(command, "kafka-acls.sh") || absl::StartsWith(command, "kafka-console-")) continue;
       for (const std::string topic : {"orders", "lethe-orders-orders-repartition"}) {
         if (*SharedClient().Exists(topic)) continue;
-        ASSERT_TRUE(SharedClient().CreateTopic(topic, 12).ok());
+        ASSERT_OK(SharedClient().CreateTopic(topic, 12));
       }
       for (const std::string group : {"lethe-orders", "lethe-orders-repartition"}) {
         const std::vector<CommittedOffset> committed = SharedClient().Committed(group, "orders").value();
@@ -220,12 +221,12 @@ TEST(PageCommandsTest, PrometheusStartsAsThePageSays) {
   prometheus.args = absl::StrSplit(command, ' ', absl::SkipEmpty());
   prometheus.args.push_back(absl::StrCat("--web.listen-address=127.0.0.1:", port));
   const auto process = Process::Start(prometheus);
-  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_OK(process);
   EXPECT_TRUE(WaitUntil([&] { return HttpGet(port, "/-/ready").status == 200 || !(*process)->Running(); },
                         absl::Minutes(1)));
   EXPECT_TRUE((*process)->Running()) << (*process)->Stderr();
   EXPECT_TRUE(fs::exists(data));
-  ASSERT_TRUE((*process)->Terminate(absl::Minutes(1)).ok());
+  ASSERT_OK((*process)->Terminate(absl::Minutes(1)));
   fs::remove_all(data);
 }
 

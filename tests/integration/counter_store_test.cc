@@ -1,6 +1,7 @@
 // Totals in a real Redis, exact whatever happens to it and to lethe.
 #include "src/counters/counter_store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/counters/totals_topic.h"
@@ -30,14 +30,18 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 namespace {
 
+using testing::HasSubstr;
+using testing::Not;
+
 std::unique_ptr<RedisServer> StartRedis(std::vector<std::string> args = {}) {
   auto server = RedisServer::Start(std::move(args));
-  EXPECT_TRUE(server.ok()) << server.status();
+  EXPECT_OK(server);
   return server.ok() ? *std::move(server) : nullptr;
 }
 
@@ -92,7 +96,7 @@ TEST(CounterStoreTest, ExactThroughKillsOfBothAndARebalance) {
     redis->Kill();
     ASSERT_TRUE(CountMore(flow, clients, *daemon));
     ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 0; }));
-    ASSERT_TRUE(redis->Restart().ok());
+    ASSERT_OK(redis->Restart());
     ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 1; }));
     Args other = args;
     other.emplace_back("--instance=other");
@@ -149,7 +153,7 @@ TEST(CounterStoreTest, AStoreThatIsOutOfMemoryIsWaitedFor) {
   const auto daemon = flow.Start(CountOrdersInto(totals, redis->port()));
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_totals_total") > 0; }));
-  ASSERT_TRUE(redis->Command({"CONFIG", "SET", "maxmemory", "1"}).ok());
+  ASSERT_OK(redis->Command({"CONFIG", "SET", "maxmemory", "1"}));
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   ASSERT_TRUE(daemon->AwaitLog("raise maxmemory"));
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_errors_total") >= 3; }));
@@ -158,8 +162,8 @@ TEST(CounterStoreTest, AStoreThatIsOutOfMemoryIsWaitedFor) {
   EXPECT_GT(daemon->Metric("lethe_store_lag_seconds"), 0);
   const HttpAnswer ready = daemon->Get("/readyz");
   EXPECT_EQ(ready.status, 200) << ready.body;
-  EXPECT_TRUE(absl::StrContains(ready.body, "raise maxmemory")) << ready.body;
-  ASSERT_TRUE(redis->Command({"CONFIG", "SET", "maxmemory", "0"}).ok());
+  EXPECT_THAT(ready.body, HasSubstr("raise maxmemory"));
+  ASSERT_OK(redis->Command({"CONFIG", "SET", "maxmemory", "0"}));
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_lag_records") == 0; }));
   EXPECT_EQ(daemon->Metric("lethe_store_connected"), 1);
   EXPECT_EQ(daemon->Metric("lethe_store_lag_seconds"), 0);
@@ -178,7 +182,7 @@ TEST(CounterStoreTest, EachChangeIsReportedOnce) {
   const auto daemon = flow.Start(CountOrdersInto(totals, redis->port()));
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_errors_total") >= 5; }));
-  ASSERT_TRUE(redis->Restart().ok());
+  ASSERT_OK(redis->Restart());
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_totals_total") > 0; }));
   redis->Kill();
   const double errors = daemon->Metric("lethe_store_errors_total");
@@ -188,14 +192,14 @@ TEST(CounterStoreTest, EachChangeIsReportedOnce) {
   EXPECT_EQ(Count(log, "The totals are safe in"), 2) << log;
   // Somebody waits for the end, not for the store.
   EXPECT_TRUE(daemon->Stop());
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "lacks the last totals"));
+  EXPECT_THAT(daemon->Log(), HasSubstr("lacks the last totals"));
 }
 
 TEST(CounterStoreTest, AWrongPasswordIsReportedUntilItIsCorrected) {
   RetryingClients clients(TestSeed());
   Flow flow(Options());
   const auto redis = StartRedis();
-  ASSERT_TRUE(redis->Command({"ACL", "SETUSER", "lethe", "on", ">before", "~*", "+@all"}).ok());
+  ASSERT_OK(redis->Command({"ACL", "SETUSER", "lethe", "on", ">before", "~*", "+@all"}));
   const std::string totals = UniqueName("totals");
   std::string folder = (std::filesystem::temp_directory_path() / "lethe-store-XXXXXX").string();
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
@@ -209,20 +213,18 @@ TEST(CounterStoreTest, AWrongPasswordIsReportedUntilItIsCorrected) {
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   ASSERT_TRUE(daemon->AwaitLog("see to store_password"));
   EXPECT_TRUE(daemon->AwaitReady());
-  ASSERT_TRUE(redis->Command({"ACL", "SETUSER", "lethe", ">hush-hush"}).ok());
+  ASSERT_OK(redis->Command({"ACL", "SETUSER", "lethe", ">hush-hush"}));
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 1; }));
   EXPECT_TRUE(daemon->Stop());
-  EXPECT_FALSE(absl::StrContains(daemon->Log(), "hush-hush"));
+  EXPECT_THAT(daemon->Log(), Not(HasSubstr("hush-hush")));
   const Finished printed = flow.RunCommand("run", {"--config=" + file, "--print-config"});
-  EXPECT_TRUE(absl::StrContains(printed.out, "store_password: \"(hidden)\"")) << printed.out;
-  EXPECT_FALSE(absl::StrContains(printed.out, "hush-hush"));
+  EXPECT_THAT(printed.out, HasSubstr("store_password: \"(hidden)\""));
+  EXPECT_THAT(printed.out, Not(HasSubstr("hush-hush")));
   EXPECT_TRUE(EndsWell(flow.RunToEnd({"--config=" + file})));
   // Out of database 2.
-  ASSERT_TRUE(
-      redis
-          ->Command({"EVAL", "redis.call('SELECT', 2); return redis.call('COPY', KEYS[1], KEYS[1], 'DB', 0)",
-                     "1", "lethe:" + totals})
-          .ok());
+  ASSERT_OK(
+      redis->Command({"EVAL", "redis.call('SELECT', 2); return redis.call('COPY', KEYS[1], KEYS[1], 'DB', 0)",
+                      "1", "lethe:" + totals}));
   EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
   std::filesystem::remove_all(folder);
 }
@@ -240,7 +242,7 @@ TEST(CounterStoreTest, AReplicaThatLacksWritesIsFilledAgain) {
   const auto daemon = flow.Start(CountOrdersInto(totals, port));
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   ASSERT_TRUE(daemon->Await([&] { return !InRedis(*replica, totals).empty(); }));
-  ASSERT_TRUE(replica->Command({"REPLICAOF", "NO", "ONE"}).ok());
+  ASSERT_OK(replica->Command({"REPLICAOF", "NO", "ONE"}));
   // These the primary takes with it.
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   ASSERT_TRUE(AwaitExact(flow, *daemon, *primary, totals));
@@ -280,7 +282,7 @@ class StoreOfAnother : public CounterStore {
   void Interrupt() override {}
   absl::StatusOr<std::vector<int64_t>> Positions(const std::vector<int32_t>& partitions) override {
     EXPECT_EQ(partitions, std::vector<int32_t>{0});
-    EXPECT_TRUE(SharedClient().Produce(topic_, {WithId("1")}).ok());
+    EXPECT_OK(SharedClient().Produce(topic_, {WithId("1")}));
     const std::lock_guard<std::mutex> lock(mutex_);
     ++calls_;
     called_.notify_all();
@@ -311,7 +313,7 @@ TEST(CounterStoreTest, APositionThatIsNewerThanTheKnownEndIsNoAlarm) {
   CounterOptions counter;
   counter.name = "likes";
   counter.output = UniqueName("totals");
-  ASSERT_TRUE(SharedClient().CreateTopic(counter.output, 1, {}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(counter.output, 1, {}));
   auto owned = std::make_unique<StoreOfAnother>(counter.output);
   StoreOfAnother& store = *owned;
   StopFlag stop;
@@ -338,7 +340,7 @@ TEST(CounterStoreTest, AnEmptiedStoreIsFilledAgain) {
   const Totals expected = CountedKeys(flow, "country", "amount");
   ASSERT_TRUE(daemon->Await([&] { return InRedis(*redis, totals) == expected; }));
   for (const auto& deletion : {Args{"FLUSHALL"}, Args{"DEL", "lethe:" + totals}}) {
-    ASSERT_TRUE(redis->Command(deletion).ok());
+    ASSERT_OK(redis->Command(deletion));
     EXPECT_TRUE(daemon->Await([&] { return InRedis(*redis, totals) == expected; }));
   }
   EXPECT_TRUE(daemon->Stop());
@@ -351,13 +353,13 @@ TEST(CounterStoreTest, AStoreThatIsAheadOfTheTopicIsRefusedWithTheRemedy) {
   const auto redis = StartRedis();
   const std::string totals = UniqueName("totals");
   const std::string positions = absl::StrCat("lethe:", totals, ":positions");
-  ASSERT_TRUE(redis->Command({"HSET", positions, flow.input() + "/0", "1000000"}).ok());
+  ASSERT_OK(redis->Command({"HSET", positions, flow.input() + "/0", "1000000"}));
   const auto daemon = flow.Start(CountOrdersInto(totals, redis->port()));
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   EXPECT_TRUE(daemon->AwaitLog(absl::StrCat("the totals up to offset 1000000 of ", totals, "-0")));
   EXPECT_TRUE(InRedis(*redis, totals).empty());
   ASSERT_TRUE(daemon->AwaitLog(absl::StrCat("-n 0 --scan --pattern 'lethe:", totals, ":*' | xargs")));
-  ASSERT_TRUE(redis->Command({"DEL", positions}).ok());
+  ASSERT_OK(redis->Command({"DEL", positions}));
   EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 1; }));
   EXPECT_TRUE(AwaitExact(flow, *daemon, *redis, totals));
   EXPECT_TRUE(daemon->Stop());
@@ -378,7 +380,7 @@ TEST(CounterStoreTest, RecordsOfOthersAreSkipped) {
   foreign[1].value = foreign[0].value;
   foreign[2].key = "is";
   foreign[2].value = "5";
-  ASSERT_TRUE(SharedClient().Produce(totals, foreign).ok());
+  ASSERT_OK(SharedClient().Produce(totals, foreign));
   ASSERT_TRUE(daemon->AwaitLog("not a total"));
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   EXPECT_TRUE(AwaitExact(flow, *daemon, *redis, totals));

@@ -1,4 +1,5 @@
 // What unique events count: where the deltas go, and what becomes of what cannot be counted.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <simdjson.h>
@@ -27,9 +28,13 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
 
 Record WithValue(const std::string& id, const std::string& rest, int32_t partition = 0) {
   Record record = WithId(id, partition);
@@ -46,7 +51,7 @@ std::string Header(const Record& record, const std::string& name) {
 
 std::string NewTopic(const std::string& stem, int partitions, const KafkaClient::Configs& configs = {}) {
   const std::string topic = UniqueName(stem);
-  EXPECT_TRUE(SharedClient().CreateTopic(topic, partitions, configs).ok());
+  EXPECT_OK(SharedClient().CreateTopic(topic, partitions, configs));
   return topic;
 }
 
@@ -178,8 +183,7 @@ TEST(CountersTest, WhatCannotBeCountedIsWrittenCountedAsSuchAndDiverted) {
     EXPECT_EQ(Header(copies[i], "lethe.offset"), absl::StrCat(original.offset));
     const std::string reason =
         i < std::size(kUncountable) ? kUncountable[i].reason : "its key has 2500 bytes";
-    EXPECT_TRUE(absl::StartsWith(Header(copies[i], "lethe.reason"), absl::StrCat("counter c: ", reason)))
-        << Header(copies[i], "lethe.reason");
+    EXPECT_THAT(Header(copies[i], "lethe.reason"), StartsWith(absl::StrCat("counter c: ", reason)));
   }
 }
 
@@ -250,7 +254,7 @@ Totals LastTotals(const std::string& topic, const Flow& flow, const std::string&
   for (const Record& record : records) {
     absl::string_view place = *record.key;
     EXPECT_TRUE(absl::ConsumePrefix(&place, prefix)) << *record.key;
-    EXPECT_TRUE(absl::StartsWith(place, absl::StrCat(record.partition, "/"))) << *record.key;
+    EXPECT_THAT(std::string(place), StartsWith(absl::StrCat(record.partition, "/"))) << *record.key;
     const simdjson::dom::element value = parser.parse(*record.value).value();
     EXPECT_EQ(std::string(value["mode"].get_string().value()), "total");
     const int64_t offset = value["offset"].get_int64().value();
@@ -357,9 +361,8 @@ TEST(CountersTest, TotalsAheadOfTheGroupAreRefusedWithTheRemedy) {
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; }));
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 1; }));
   const std::string why = daemon->Get("/readyz").body;
-  EXPECT_TRUE(absl::StrContains(why, absl::StrCat("before offset ", committed[0].offset, " of ", flow.input(),
-                                                  "-0, and the group is at 20")))
-      << why;
+  EXPECT_THAT(why, HasSubstr(absl::StrCat("before offset ", committed[0].offset, " of ", flow.input(),
+                                          "-0, and the group is at 20")));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(SameTotals({{"0/is", 50}, {"1/is", 51}}, LastTotals(totals, flow, "revenue")));
 }
@@ -375,7 +378,7 @@ TEST(CountersTest, TotalsThatWereDeletedMeanwhileStopTheirPartitions) {
   }
   flow.Send(records);
   ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
-  ASSERT_TRUE(SharedClient().DeleteTopic(totals).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(totals));
   const auto says = [&](const Finished& finished) {
     EXPECT_NE(finished.exit_code, 0);
     return absl::StrContains(absl::StrCat(finished.out, finished.err),
@@ -397,10 +400,10 @@ TEST(CountersTest, TotalsThatWereDeletedMeanwhileStopTheirPartitions) {
   const std::string left = absl::StrCat("counter topic ", others, " also has totals of counter revenue of ");
   const Finished warned = flow.RunCommand("check", renamed);
   EXPECT_EQ(warned.exit_code, 1) << warned.out;
-  EXPECT_TRUE(absl::StrContains(warned.out, left)) << warned.out;
+  EXPECT_THAT(warned.out, HasSubstr(left));
   const Finished run = flow.RunToEnd(renamed);
   EXPECT_TRUE(EndsWell(run));
-  EXPECT_TRUE(absl::StrContains(run.err, left)) << run.err;
+  EXPECT_THAT(run.err, HasSubstr(left));
 }
 
 TEST(CountersTest, ATopicThatDoesNotFitTotalsIsRefusedWithTheRemedy) {
@@ -416,7 +419,7 @@ TEST(CountersTest, ATopicThatDoesNotFitTotalsIsRefusedWithTheRemedy) {
   record.key = "is";
   record.value = "5";
   record.partition = 1;
-  ASSERT_TRUE(SharedClient().Produce(foreign, {{record}}).ok());
+  ASSERT_OK(SharedClient().Produce(foreign, {{record}}));
   EXPECT_TRUE(IsRefused(flow.RunToEnd(totals(foreign)),
                         absl::StrCat(foreign, "-1 offset 0: not a total: its key is not COUNTER")));
   // And the other way round.
@@ -432,7 +435,7 @@ Finished Counters(const std::string& topic, const Args& args) {
   options.args = {LETHE_PROGRAM, "counters", "--brokers", SharedBroker().bootstrap(), "--topic", topic};
   options.args.insert(options.args.end(), args.begin(), args.end());
   const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
-  EXPECT_TRUE(finished.ok()) << finished.status();
+  EXPECT_OK(finished);
   return finished.value_or(Finished{-1, "", ""});
 }
 
@@ -496,7 +499,7 @@ TEST(CountersTest, AProgramInPythonGetsTheTotalsOfBothModesThroughKills) {
     options.args = {"/usr/bin/python3", LETHE_SOURCE_DIR "/tests/support/add_up_counter.py",
                     SharedBroker().bootstrap(), topic};
     const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
-    ASSERT_TRUE(finished.ok()) << finished.status();
+    ASSERT_OK(finished);
     EXPECT_EQ(finished->exit_code, 0) << finished->err << "\n(Debian's package python3-confluent-kafka)";
     EXPECT_EQ(finished->out, counted.lines);
   }
@@ -522,7 +525,7 @@ TEST(CountersTest, AKafkaStreamsTopologyGetsTheTotalsOfDeltasThroughKills) {
                   folder};
   const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(2));
   std::filesystem::remove_all(folder);
-  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_OK(finished);
   EXPECT_EQ(finished->exit_code, 0) << finished->err << "\n(Debian's package default-jdk-headless)";
   EXPECT_EQ(finished->out, counted.lines);
 }
@@ -537,12 +540,12 @@ TEST(CountersTest, TheCommandFollows) {
   options.args = {LETHE_PROGRAM, "counters", "--brokers",    SharedBroker().bootstrap(),
                   "--topic",     totals,     "--format=csv", "--follow"};
   const auto following = Process::Start(options);
-  ASSERT_TRUE(following.ok()) << following.status();
+  ASSERT_OK(following);
   EXPECT_TRUE(daemon->Await([&] { return (*following)->Stdout() == "key,total\na,1\nb,1\n"; }));
   flow.Send({WithValue("2", R"("key":"b")"), WithValue("3", R"("key":"b")")});
   EXPECT_TRUE(daemon->Await([&] { return (*following)->Stdout() == "key,total\na,1\nb,1\nb,2\n"; }))
       << (*following)->Stdout();
-  ASSERT_TRUE((*following)->Signal(SIGTERM).ok());
+  ASSERT_OK((*following)->Signal(SIGTERM));
   EXPECT_EQ((*following)->Wait(absl::Seconds(10)).value_or(-1), 0);
   EXPECT_TRUE(daemon->Stop());
 }
@@ -554,14 +557,12 @@ TEST(CountersTest, TheCommandRejectsATopicWithoutCounters) {
   records[0].value = "5";
   records[1].value = "five";
   records[2].value = "-7";
-  ASSERT_TRUE(SharedClient().Produce(topic, records).ok());
+  ASSERT_OK(SharedClient().Produce(topic, records));
   const Finished finished = Counters(topic, {});
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_EQ(finished.out, "-2  k\n");
-  EXPECT_TRUE(absl::StrContains(finished.err, absl::StrCat("1 records of ", topic))) << finished.err;
-  EXPECT_TRUE(
-      absl::StrContains(finished.err, absl::StrCat(topic, "-0 offset 1: its value is not a whole number")))
-      << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr(absl::StrCat("1 records of ", topic)));
+  EXPECT_THAT(finished.err, HasSubstr(absl::StrCat(topic, "-0 offset 1: its value is not a whole number")));
 }
 
 // A broker learns of a topic some moments after the controller has made it.
@@ -580,9 +581,9 @@ TEST(CountersTest, ATopicOfTotalsThatNoBrokerKnowsYetIsAskedForAgain) {
   };
   const absl::Status unknown = restore();
   EXPECT_TRUE(absl::IsUnavailable(unknown)) << unknown;
-  ASSERT_TRUE(SharedClient().CreateTopic(counter.output, 1).ok());
+  ASSERT_OK(SharedClient().CreateTopic(counter.output, 1));
   const absl::Status restored = restore();
-  EXPECT_TRUE(restored.ok()) << restored;
+  EXPECT_OK(restored);
 }
 
 }  // namespace

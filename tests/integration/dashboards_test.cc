@@ -1,5 +1,6 @@
 // The dashboards: their models, and their queries, asked of a real Prometheus that watches lethe while the
 // load rises and falls. With LETHE_WRITE=1 in the environment the pictures of dashboards/ are drawn again.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
@@ -24,9 +25,13 @@
 #include "tests/support/prometheus.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 const std::string kFolder = LETHE_SOURCE_DIR "/dashboards";
 constexpr const char* kDashboards[] = {"overview", "adaptation", "pipeline"};
@@ -48,7 +53,7 @@ void CheckPanel(const Panel& panel) {
   EXPECT_FALSE(panel.thresholds.empty());
   EXPECT_EQ(panel.datasource, "${datasource}");
   ASSERT_FALSE(panel.links.empty());
-  EXPECT_TRUE(absl::StrContains(panel.links[0], "/d/lethe-")) << panel.links[0];
+  EXPECT_THAT(panel.links[0], HasSubstr("/d/lethe-"));
   ASSERT_FALSE(panel.queries.empty());
   std::set<std::string> ids;
   for (const PanelQuery& query : panel.queries) {
@@ -56,7 +61,7 @@ void CheckPanel(const Panel& panel) {
     EXPECT_EQ(query.datasource, "${datasource}");
     // The metrics of `lethe verify` come by another job, such as node_exporter's.
     const bool is_of_verify = absl::StrContains(query.expression, "lethe_verify_");
-    EXPECT_TRUE(absl::StrContains(query.expression, is_of_verify ? "$topic" : "$job")) << query.expression;
+    EXPECT_THAT(query.expression, HasSubstr(is_of_verify ? "$topic" : "$job"));
   }
 }
 
@@ -86,7 +91,7 @@ TEST(DashboardsTest, AreWhole) {
   for (const std::string& link : linked) {
     EXPECT_TRUE(uids.contains(link.substr(3, link.find('?') - 3))) << link;
     for (const char* variable : {"job", "group", "topic", "partition"}) {
-      EXPECT_TRUE(absl::StrContains(link, absl::StrCat("${", variable, ":queryparam}"))) << link;
+      EXPECT_THAT(link, HasSubstr(absl::StrCat("${", variable, ":queryparam}")));
     }
   }
 }
@@ -151,7 +156,7 @@ class WatchedDay {
 
   std::unique_ptr<Daemon> StartPublished() {
     const std::string output = flow_.output() + "-published";
-    EXPECT_TRUE(SharedClient().CreateTopic(output, 2).ok());
+    EXPECT_OK(SharedClient().CreateTopic(output, 2));
     return flow_.Start(kFilter + Args{"--engine=published", "--output=" + output, "--group=" + published()});
   }
 
@@ -207,9 +212,9 @@ void CheckPanelAnswers(const DashboardView& view, const Panel& panel) {
   bool is_zero = true;
   for (PanelQuery query : panel.queries) {
     query.expression = WithoutThreshold(query.expression);
-    EXPECT_FALSE(absl::StrContains(Filled(query.expression, view.variables), '$')) << query.expression;
+    EXPECT_THAT(Filled(query.expression, view.variables), Not(HasSubstr("$"))) << query.expression;
     const auto series = AskQuery(view, query);
-    ASSERT_TRUE(series.ok()) << series.status();
+    ASSERT_OK(series);
     EXPECT_TRUE(HasData(*series)) << query.expression;
     for (const Series& one : *series) {
       is_zero = is_zero && std::none_of(one.points.begin(), one.points.end(), [](const auto& point) {
@@ -231,7 +236,7 @@ void CheckVariables(const DashboardView& view, const Dashboard& dashboard) {
     const std::string label = variable.definition.substr(comma + 2, variable.definition.size() - comma - 3);
     EXPECT_EQ(label, variable.name);
     const auto series = view.prometheus.Query(Filled(selector, view.variables), view.to);
-    ASSERT_TRUE(series.ok()) << series.status();
+    ASSERT_OK(series);
     ASSERT_FALSE(series->empty()) << variable.definition;
     for (const Series& one : *series) EXPECT_TRUE(one.labels.contains(label)) << variable.definition;
   }
@@ -241,7 +246,7 @@ void CheckVariables(const DashboardView& view, const Dashboard& dashboard) {
 void CheckAnnotations(const DashboardView& view, const Dashboard& dashboard) {
   for (const Annotation& annotation : dashboard.annotations) {
     const auto steps = AskAnnotation(view, annotation);
-    ASSERT_TRUE(steps.ok()) << steps.status();
+    ASSERT_OK(steps);
     EXPECT_EQ(steps->empty(), absl::StrContains(annotation.name, "limit")) << annotation.name;
   }
 }
@@ -251,10 +256,10 @@ void Draw(const std::string& name, const DashboardView& view, const Dashboard& d
   const bool writes = std::getenv("LETHE_WRITE") != nullptr && name != "adaptation";
   const std::string path = absl::StrCat(writes ? kFolder + "/" : testing::TempDir(), name, ".png");
   const auto answers = AskDashboard(view, dashboard);
-  ASSERT_TRUE(answers.ok()) << answers.status();
-  EXPECT_FALSE(absl::StrContains(DrawDashboard(dashboard, *answers), "no data")) << name;
+  ASSERT_OK(answers);
+  EXPECT_THAT(DrawDashboard(dashboard, *answers), Not(HasSubstr("no data"))) << name;
   const absl::Status drawn = WritePicture(dashboard, *answers, path);
-  ASSERT_TRUE(drawn.ok()) << drawn;
+  ASSERT_OK(drawn);
   EXPECT_LT(std::filesystem::file_size(path), 150'000u);
 }
 
@@ -263,7 +268,7 @@ std::vector<double> Values(const WatchedDay& day, const std::string& group, cons
                            absl::Time from) {
   const auto answer =
       day.prometheus().QueryRange(Filled(expression, day.view(group).variables), from, day.to());
-  EXPECT_TRUE(answer.ok()) << answer.status();
+  EXPECT_OK(answer);
   std::vector<double> values;
   if (!answer.ok() || answer->empty()) return values;
   for (const auto& [time, value] : answer->front().points) values.push_back(value);

@@ -1,6 +1,7 @@
 // Questions to a cluster whose leader has died, hangs, or cannot be reached: each ends, and is answered once
 // there is another leader.
 #include <arpa/inet.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -34,9 +35,12 @@
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/process.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
 
 // Of one attempt. Each is far shorter; without a deadline they take as long as the broker is away.
 constexpr absl::Duration kLongestAttempt = absl::Seconds(20);
@@ -50,7 +54,7 @@ class LostLeaderTest : public testing::TestWithParam<Fault> {
     std::vector<KafkaBrokerOptions> nodes(3);
     for (KafkaBrokerOptions& node : nodes) node.heap = "256m";
     auto started = KafkaBroker::StartCluster(std::move(nodes));
-    ASSERT_TRUE(started.ok()) << started.status();
+    ASSERT_OK(started);
     brokers_ = *std::move(started);
   }
   static void TearDownTestSuite() { brokers_.clear(); }
@@ -67,10 +71,10 @@ class LostLeaderTest : public testing::TestWithParam<Fault> {
     EXPECT_TRUE(
         WaitUntil([&] { return client.BrokerCount(absl::Seconds(10)).value_or(0) == 3; }, absl::Minutes(1)));
     const absl::Status created = client.CreateTopic(topic, 1, {{"cleanup.policy", "compact"}});
-    EXPECT_TRUE(created.ok()) << created;
+    EXPECT_OK(created);
     std::vector<Record> records(size);
     for (Record& record : records) record.key = record.value = "x";
-    EXPECT_TRUE(client.Produce(topic, records).ok());
+    EXPECT_OK(client.Produce(topic, records));
     const int32_t leader = client.Leaders(topic).value().at(0);
     for (const auto& broker : brokers_) {
       if (broker->id() == leader) return {topic, broker.get()};
@@ -80,14 +84,14 @@ class LostLeaderTest : public testing::TestWithParam<Fault> {
   }
   static void Lose(KafkaBroker& broker) {
     if (GetParam() == Fault::kDead) {
-      EXPECT_TRUE(broker.Kill().ok());
+      EXPECT_OK(broker.Kill());
     } else {
       EXPECT_EQ(kill(broker.pid(), SIGSTOP), 0);
     }
   }
   static void BringBack(KafkaBroker& broker) {
     if (GetParam() == Fault::kDead) {
-      EXPECT_TRUE(broker.Restart().ok());
+      EXPECT_OK(broker.Restart());
     } else {
       EXPECT_EQ(kill(broker.pid(), SIGCONT), 0);
     }
@@ -117,10 +121,10 @@ TEST_P(LostLeaderTest, Rule29NoQuestionOutlivesItsDeadline) {
 
   // Clients that know the leader, as those of a daemon do that has run for a while.
   const auto asking = kafka::BrokerClient::Make(options, lethe::Isolation::kReadCommitted).value();
-  ASSERT_TRUE(asking->AskBounds(topic, 0).ok());
+  ASSERT_OK(asking->AskBounds(topic, 0));
   kafka::TotalsTopic totals(options, topic);
-  ASSERT_TRUE(totals.HighWatermark(0).ok());
-  ASSERT_TRUE(totals.Ends({0}).ok());
+  ASSERT_OK(totals.HighWatermark(0));
+  ASSERT_OK(totals.Ends({0}));
   kafka::SnapshotProducer producer;
   const auto snapshots = kafka::OpenSnapshotLog(options, producer).value();
   const auto log = kafka::TopicReader::Open(
@@ -158,11 +162,11 @@ TEST_P(LostLeaderTest, Rule29NoQuestionOutlivesItsDeadline) {
         answer = ask();
         EXPECT_LT(SteadyNow() - begin, kLongestAttempt) << name << ": " << answer;
       } while (!answer.ok() && SteadyNow() < give_up);
-      EXPECT_TRUE(answer.ok()) << name << ": " << answer;
+      EXPECT_OK(answer) << name;
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(questions.at("begin of the log")().ok());
+  EXPECT_OK(questions.at("begin of the log")());
 }
 
 // An instance that gets partitions reads their totals first.
@@ -172,12 +176,12 @@ TEST_P(LostLeaderTest, Rule29AnInstanceGoesOnWithTotalsThatHaveAnotherLeader) {
   const std::string& totals = led.first;
   KafkaBroker* const leader = led.second;
   const std::string input = absl::StrCat(totals, "-input");
-  ASSERT_TRUE(client->CreateTopic(input, 1).ok());
-  ASSERT_TRUE(client->CreateTopic(absl::StrCat(totals, "-output"), 1).ok());
+  ASSERT_OK(client->CreateTopic(input, 1));
+  ASSERT_OK(client->CreateTopic(absl::StrCat(totals, "-output"), 1));
   Record event;
   event.key = "k";
   event.value = R"({"id":"a"})";
-  ASSERT_TRUE(client->Produce(input, std::vector<Record>{event}).ok());
+  ASSERT_OK(client->Produce(input, std::vector<Record>{event}));
   const auto start = [&](const std::string& instance) {
     const int port = FreePort();
     ProcessOptions options;
@@ -190,7 +194,7 @@ TEST_P(LostLeaderTest, Rule29AnInstanceGoesOnWithTotalsThatHaveAnotherLeader) {
                     "--kafka", "session.timeout.ms=6000", "--kafka", "socket.timeout.ms=10000", "--counter",
                     absl::StrCat("name=c,mode=total,key=key,output=", totals)};
     auto process = Process::Start(options);
-    EXPECT_TRUE(process.ok()) << process.status();
+    EXPECT_OK(process);
     return std::make_unique<Daemon>(*std::move(process), port);
   };
   const auto first = start("first");
@@ -202,7 +206,7 @@ TEST_P(LostLeaderTest, Rule29AnInstanceGoesOnWithTotalsThatHaveAnotherLeader) {
   const absl::Cleanup bring_back = [leader] { BringBack(*leader); };
   // The other gets its partition, or keeps it.
   // Where the coordinator is lost it ends without leaving the group, and says so with its code.
-  ASSERT_TRUE(first->process().Terminate(absl::Seconds(20)).ok()) << first->Log();
+  ASSERT_OK(first->process().Terminate(absl::Seconds(20))) << first->Log();
   EXPECT_TRUE(second->Await([&] {
     return absl::StrContains(second->Get("/metrics").body, absl::StrCat("topic=\"", input, "\""));
   })) << second->Log();
@@ -224,10 +228,10 @@ class UnreachableLeaderTest : public testing::Test {
           listeners, {{absl::StrCat("UNREACHABLE://127.0.0.1:", advertised), "UNREACHABLE://" + address_}});
     };
     auto started = KafkaBroker::Start(std::move(options));
-    ASSERT_TRUE(started.ok()) << started.status();
+    ASSERT_OK(started);
     broker_ = *std::move(started);
     const auto client = KafkaClient::Connect(broker_->bootstrap()).value();
-    for (const char* topic : {"orders", "unique"}) ASSERT_TRUE(client->CreateTopic(topic, 12).ok());
+    for (const char* topic : {"orders", "unique"}) ASSERT_OK(client->CreateTopic(topic, 12));
     bootstrap_ = absl::StrCat("127.0.0.1:", broker_->port("UNREACHABLE"));
   }
   std::vector<std::vector<std::string>> Commands() const {
@@ -268,7 +272,7 @@ class UnreachableLeaderTest : public testing::Test {
     for (size_t i = 0; i < started.size(); ++i) {
       EXPECT_NE(started[i]->Wait(absl::Minutes(1)).value_or(0), 0) << commands[i][1];
       const std::string said = started[i]->Stdout() + started[i]->Stderr();
-      EXPECT_TRUE(absl::StrContains(said, address_)) << commands[i][1] << ":\n" << said;
+      EXPECT_THAT(said, HasSubstr(address_)) << commands[i][1];
     }
   }
 
@@ -309,7 +313,7 @@ TEST_F(UnreachableLeaderTest, EachCommandCanBeStopped) {
     const int connection = accept(silent, nullptr, nullptr);
     const absl::Cleanup end_it = [connection] { close(connection); };
     const auto code = process->Terminate(absl::Seconds(5));
-    ASSERT_TRUE(code.ok()) << code.status();
+    ASSERT_OK(code);
     EXPECT_NE(*code, 0) << command[1];
     EXPECT_NE(*code, 128 + SIGKILL) << command[1] << " took longer than that: " << process->Stderr();
   }

@@ -1,5 +1,6 @@
 // `lethe demo`: what it shows is compared with the truth by the program itself; here its exit code and its
 // words are held to it, on the embedded broker, on a real one, and through kills.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -22,9 +23,12 @@
 #include "tests/support/pages.h"
 #include "tests/support/process.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr absl::Duration kPatience = absl::Minutes(3);
 
@@ -33,14 +37,14 @@ Finished Demo(std::vector<std::string> args) {
   ProcessOptions options;
   options.args = std::move(args);
   auto finished = RunToEnd(options, kPatience);
-  EXPECT_TRUE(finished.ok()) << finished.status();
+  EXPECT_OK(finished);
   return finished.ok() ? *finished : Finished{-1, "", ""};
 }
 
 void ExpectExact(const Finished& demo) {
   EXPECT_EQ(demo.exit_code, 0) << demo.out << demo.err;
-  EXPECT_TRUE(absl::StrContains(demo.out, "Nothing was lost, and no duplicate passed.")) << demo.out;
-  EXPECT_TRUE(absl::StrContains(demo.out, "lethe verify          both topics")) << demo.out;
+  EXPECT_THAT(demo.out, HasSubstr("Nothing was lost, and no duplicate passed."));
+  EXPECT_THAT(demo.out, HasSubstr("lethe verify          both topics"));
 }
 
 // More events than the embedded broker keeps.
@@ -49,8 +53,8 @@ TEST(DemoTest, IsExactWithItsDefaults) { ExpectExact(Demo({})); }
 TEST(DemoTest, IsExactOnTheEmbeddedBroker) {
   const Finished demo = Demo({"--events", "20000"});
   ExpectExact(demo);
-  EXPECT_TRUE(absl::StrContains(demo.out, "at least once")) << demo.out;
-  EXPECT_TRUE(absl::StrContains(demo.out, "20,000")) << demo.out;
+  EXPECT_THAT(demo.out, HasSubstr("at least once"));
+  EXPECT_THAT(demo.out, HasSubstr("20,000"));
 }
 
 // Half of the copies are written with another version of the schema than the first.
@@ -61,8 +65,8 @@ TEST(DemoTest, IsExactOnAvroInTwoVersionsOfASchema) {
 TEST(DemoTest, IsExactOnARealBrokerThroughTwoKills) {
   const Finished demo = Demo({"--events", "40000", "--brokers", SharedBroker().bootstrap(), "--kill", "2"});
   ExpectExact(demo);
-  EXPECT_TRUE(absl::StrContains(demo.out, "exactly once")) << demo.out;
-  EXPECT_TRUE(absl::StrContains(demo.out, "killed with SIGKILL   2 times")) << demo.out;
+  EXPECT_THAT(demo.out, HasSubstr("exactly once"));
+  EXPECT_THAT(demo.out, HasSubstr("killed with SIGKILL   2 times"));
 }
 
 // The lines that `lethe demo --adapt` prints without a terminal: time, load, and of each engine N, t
@@ -135,7 +139,7 @@ TEST(DemoTest, TheWayOfARecordIsTheOneThatRuns) {
                       {"-ex", "python exec('while gdb.selected_inferior().pid: gdb.execute(\"continue\")')",
                        "--args", LETHE_PROGRAM, "demo", "--events", "2000", "--seed", "4711"});
   const auto finished = RunToEnd(options, kPatience);
-  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_OK(finished);
   for (const std::string& function : named) {
     const bool was_called = absl::c_any_of(absl::StrSplit(finished->out, '\n'), [&](absl::string_view line) {
       return absl::StrContains(line, "hit Temporary breakpoint") &&
@@ -149,19 +153,18 @@ TEST(DemoTest, ServesItsMetricsUntilItIsInterrupted) {
   ProcessOptions options;
   options.args = {LETHE_PROGRAM, "demo", "--events", "2000", "--serve"};
   auto demo = Process::Start(options);
-  ASSERT_TRUE(demo.ok()) << demo.status();
+  ASSERT_OK(demo);
   const std::string intro = "The status page stays at http://127.0.0.1:";
   ASSERT_TRUE(WaitUntil([&] { return absl::StrContains((*demo)->Stdout(), intro); }, kPatience))
       << (*demo)->Stdout() << (*demo)->Stderr();
   const std::string out = (*demo)->Stdout();
   const int port = std::stoi(out.substr(out.find(intro) + intro.size()));
   const auto metrics = http::HttpGet("127.0.0.1", port, "/metrics");
-  ASSERT_TRUE(metrics.ok()) << metrics.status();
-  EXPECT_TRUE(absl::StrContains(*metrics, "lethe_records_total{")) << *metrics;
-  ASSERT_TRUE((*demo)->Signal(SIGINT).ok());
+  ASSERT_OK(metrics);
+  EXPECT_THAT(*metrics, HasSubstr("lethe_records_total{"));
+  ASSERT_OK((*demo)->Signal(SIGINT));
   const auto code = (*demo)->Wait(absl::Seconds(15));
-  ASSERT_TRUE(code.ok()) << code.status();
-  EXPECT_EQ(*code, 0) << (*demo)->Stderr();
+  EXPECT_THAT(code, IsOkAndHolds(0)) << (*demo)->Stderr();
 }
 
 }  // namespace

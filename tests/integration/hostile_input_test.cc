@@ -1,4 +1,5 @@
 // Records that stop or blind a consumer, and what lethe says while it makes no progress.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -24,9 +25,12 @@
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
 
 // A daemon in this process, which calls a lane stalled after a second.
 class ImpatientDaemon {
@@ -48,7 +52,7 @@ class ImpatientDaemon {
   ~ImpatientDaemon() {
     daemon_->Stop();
     thread_.join();
-    EXPECT_TRUE(status_.ok()) << status_;
+    EXPECT_OK(status_);
   }
 
   DaemonReport Report() const { return daemon_->Report(); }
@@ -80,8 +84,7 @@ TEST(ProgressTest, Rule22ALaneThatCannotFetchIsNotReadyAndNamesThePlace) {
   large.value->append(2'000'000, ' ');
   flow.Send({{large}});
   ASSERT_TRUE(Await([&] { return absl::StrContains(daemon.NotReady(), "no progress"); }));
-  EXPECT_TRUE(absl::StrContains(daemon.NotReady(), absl::StrCat(flow.input(), "-0 stands at offset 10")))
-      << daemon.NotReady();
+  EXPECT_THAT(daemon.NotReady(), HasSubstr(absl::StrCat(flow.input(), "-0 stands at offset 10")));
 }
 
 // Behind the high watermark, but not readable: a transaction of the producer is open for as long as it likes.
@@ -91,9 +94,9 @@ TEST(ProgressTest, Rule22ALaneThatWaitsForAnOpenTransactionOfTheInputIsReady) {
   flow.SendIds("a", 1, 10);
   ASSERT_TRUE(Await([&] { return daemon.Committed() == 10 && daemon.NotReady().empty(); }));
   auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input());
-  ASSERT_TRUE(producer.ok()) << producer.status();
-  ASSERT_TRUE((*producer)->Begin().ok());
-  ASSERT_TRUE((*producer)->Produce(flow.input(), {{WithId("open", 0)}}).ok());
+  ASSERT_OK(producer);
+  ASSERT_OK((*producer)->Begin());
+  ASSERT_OK((*producer)->Produce(flow.input(), {{WithId("open", 0)}}));
   flow.SendIds("b", 1, 10);
   // It is told, for longer than a lane that stands for another reason would be ready.
   ASSERT_TRUE(Await([&] {
@@ -104,7 +107,7 @@ TEST(ProgressTest, Rule22ALaneThatWaitsForAnOpenTransactionOfTheInputIsReady) {
   }));
   EXPECT_GT(daemon.Report().lanes[0].partitions[0].log.lag(), 0);
   EXPECT_EQ(daemon.Committed(), 10);
-  ASSERT_TRUE((*producer)->Commit().ok());
+  ASSERT_OK((*producer)->Commit());
   ASSERT_TRUE(Await([&] { return daemon.Committed() >= 21 && Remarks(daemon.Report()).empty(); }));
 }
 
@@ -133,7 +136,7 @@ TEST(UnreadableTest, Rule23ABatchThatCannotBeReadHoldsItsPartitionAloneOrIsPasse
     ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 10; })) << daemon->Log();
     const HttpAnswer ready = daemon->Get("/readyz");
     EXPECT_EQ(ready.status, 503);
-    EXPECT_TRUE(absl::StrContains(ready.body, absl::StrCat(flow.input(), "-0 offset 10"))) << ready.body;
+    EXPECT_THAT(ready.body, HasSubstr(absl::StrCat(flow.input(), "-0 offset 10")));
     EXPECT_EQ(flow.Committed()[0].offset, 10);
     EXPECT_TRUE(daemon->Stop());
   }
@@ -230,8 +233,8 @@ TEST_P(BombTest, Rule23AFetchIsBoundedInWhatItBecomes) {
   auto producer =
       TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input(),
                                    {{"compression.codec", GetParam().codec}, {"batch.num.messages", "1"}});
-  ASSERT_TRUE(producer.ok()) << producer.status();
-  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_OK(producer);
+  ASSERT_OK((*producer)->Begin());
   for (int i = 0; i < kBombs; ++i) {
     Record bomb = WithId(absl::StrCat("bomb", i), i % kPartitions);
     if (GetParam().in_header) {
@@ -240,9 +243,9 @@ TEST_P(BombTest, Rule23AFetchIsBoundedInWhatItBecomes) {
       bomb.value->append(kBytes, ' ');
     }
     const absl::Status produced = (*producer)->Produce(flow.input(), {{bomb}});
-    ASSERT_TRUE(produced.ok()) << produced;
+    ASSERT_OK(produced);
   }
-  ASSERT_TRUE((*producer)->Commit().ok());
+  ASSERT_OK((*producer)->Commit());
   // A marker of the transaction is behind each partition's.
   const int64_t all = GetParam().light_before + kBombs / kPartitions + 1;
   const auto daemon = flow.Start({absl::StrCat("--memory=", kMibOfFilters, "MiB")});
@@ -275,14 +278,14 @@ TEST(MemoryTest, BatchesThatUnpackToALotAreHeldOneAtATime) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   auto producer =
       TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input(), {{"compression.codec", "gzip"}});
-  ASSERT_TRUE(producer.ok()) << producer.status();
-  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_OK(producer);
+  ASSERT_OK((*producer)->Begin());
   for (int i = 0; i < kRecords; ++i) {
     const absl::Status produced =
         (*producer)->Produce(flow.input(), {{Bulky(kBytes + static_cast<size_t>(i))}});
-    ASSERT_TRUE(produced.ok()) << produced;
+    ASSERT_OK(produced);
   }
-  ASSERT_TRUE((*producer)->Commit().ok());
+  ASSERT_OK((*producer)->Commit());
   const auto daemon =
       flow.Start({absl::StrCat("--memory=", kMibOfFilters, "MiB"), "--on-undeliverable=drop"});
   ASSERT_TRUE(daemon->Await([&] {
@@ -306,7 +309,7 @@ TEST(RemarksTest, AWrongIdIsAnErrorOfCheckAndReportedAtRunTime) {
     return absl::StrContains(daemon->Get("/readyz").body, "200 of 200 records have no usable id");
   })) << daemon->Log();
   EXPECT_EQ(daemon->Get("/readyz").status, 200);
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "have no usable id at json:/nope")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("have no usable id at json:/nope"));
   EXPECT_TRUE(daemon->Stop());
 }
 
@@ -321,7 +324,7 @@ TEST(RemarksTest, AFloodOfIdsIsReportedAsNoFault) {
     return absl::StrContains(daemon->Get("/readyz").body, "the memory limit is reached");
   })) << daemon->Log();
   EXPECT_EQ(daemon->Get("/readyz").status, 200);
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the memory limit is reached")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("the memory limit is reached"));
   EXPECT_TRUE(daemon->Stop());
 }
 

@@ -18,6 +18,7 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -102,10 +103,10 @@ class LateRequestsTest : public testing::TestWithParam<LateHistory> {
   static void StopUntilItAborts(Flow& flow, RetryingClients& clients, Daemon& daemon) {
     for (int attempt = 0; attempt < 5 && !Wire().is_held(); ++attempt) {
       ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon.Get("/readyz").status == 200; }));
-      ASSERT_TRUE(daemon.process().Signal(SIGSTOP).ok());
+      ASSERT_OK(daemon.process().Signal(SIGSTOP));
       const absl::Time until = SteadyNow() + absl::Seconds(3);
       ASSERT_TRUE(SendUntil(flow, clients, [&] { return SteadyNow() > until; }));
-      ASSERT_TRUE(daemon.process().Signal(SIGCONT).ok());
+      ASSERT_OK(daemon.process().Signal(SIGCONT));
       const double committed = daemon.Metric("lethe_transactions_committed_total");
       ASSERT_TRUE(SendUntil(flow, clients, [&] {
         return Wire().is_held() || daemon.Metric("lethe_transactions_committed_total") > committed;

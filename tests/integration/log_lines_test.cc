@@ -1,4 +1,5 @@
 // What `lethe run` says at the turning points of a run, and of a mistyped topic.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -8,9 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/flow.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
 
 FlowOptions Options() {
   FlowOptions options;
@@ -45,7 +49,7 @@ TEST(LogLinesTest, CaughtUpSnapshotsAndTotalsAreSaid) {
   }));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(daemon->AwaitLog("records: ")) << daemon->Log();
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), " 10 duplicates")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr(" 10 duplicates"));
 }
 
 TEST(LogLinesTest, PartitionsThatTheGroupTookAwayAreSaid) {
@@ -53,10 +57,10 @@ TEST(LogLinesTest, PartitionsThatTheGroupTookAwayAreSaid) {
   flow.SendIds("a", 1, 10);
   const auto stalled = flow.Start({"--instance=stalled"});
   ASSERT_TRUE(stalled->AwaitReady());
-  ASSERT_TRUE(stalled->process().Signal(SIGSTOP).ok());
+  ASSERT_OK(stalled->process().Signal(SIGSTOP));
   const auto other = flow.Start({"--instance=other"});
   ASSERT_TRUE(other->AwaitReady());  // it has the partition, so the first one is out
-  ASSERT_TRUE(stalled->process().Signal(SIGCONT).ok());
+  ASSERT_OK(stalled->process().Signal(SIGCONT));
   EXPECT_TRUE(stalled->AwaitLog("lost 1 partition"));
   EXPECT_TRUE(other->Stop());
   EXPECT_TRUE(stalled->Stop());

@@ -16,6 +16,7 @@
 #include "tests/support/redis_server.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -41,7 +42,7 @@ TEST(LostAcknowledgementsTest, RedisAloneCountsTooManyAndWithLetheExactly) {
     like.value = absl::StrCat(R"({"id":")", id, R"(","page":"home"})");
     --sent_again;
     do {
-      ASSERT_TRUE(redis->Command({"INCRBY", "without", "1"}).ok());
+      ASSERT_OK(redis->Command({"INCRBY", "without", "1"}));
       sent.push_back(like);
       ++sent_again;
     } while (lost(random));
@@ -51,7 +52,7 @@ TEST(LostAcknowledgementsTest, RedisAloneCountsTooManyAndWithLetheExactly) {
     if (i == kIncrements / 2) {
       ASSERT_TRUE(EndsWell(flow.RunToEnd(count_likes)));
       redis->Kill();
-      ASSERT_TRUE(redis->Restart().ok());
+      ASSERT_OK(redis->Restart());
     }
   }
   ASSERT_TRUE(EndsWell(flow.RunToEnd(count_likes)));

@@ -1,4 +1,5 @@
 // How instances come back into their group: after a crash, after a stop, and with another assignment.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <librdkafka/rdkafka.h>
 #include <signal.h>
@@ -19,9 +20,12 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
 
 // No test waits so long: what is there sooner did not need the session to time out.
 const Args kLongSession = {"--kafka=session.timeout.ms=60000"};
@@ -35,8 +39,8 @@ size_t Owned(const Daemon& daemon) {
 }
 
 void Kill(Daemon& daemon) {
-  ASSERT_TRUE(daemon.process().Signal(SIGKILL).ok());
-  ASSERT_TRUE(daemon.process().Wait(absl::Seconds(20)).ok());
+  ASSERT_OK(daemon.process().Signal(SIGKILL));
+  ASSERT_OK(daemon.process().Wait(absl::Seconds(20)));
 }
 
 TEST(MembershipTest, AnInstanceThatCrashedTakesItsPlaceAgainAtOnce) {
@@ -81,7 +85,7 @@ TEST(MembershipTest, AMemberThatIsNotLethesIsNamed) {
   }));
   const HttpAnswer ready = daemon->Get("/readyz");
   EXPECT_EQ(ready.status, 200) << ready.body;
-  EXPECT_TRUE(absl::StrContains(ready.body, "rdkafka on host")) << ready.body;
+  EXPECT_THAT(ready.body, HasSubstr("rdkafka on host"));
   rd_kafka_consumer_close(foreign.get());
   foreign.reset();
   EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_foreign_members") == 0; }));
@@ -95,8 +99,8 @@ TEST(MembershipTest, PartitionsAddedWhileAMemberIsAwayAreRead) {
   flow.SendIds("a", 1, 10);
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 10; })) << daemon->Log();
   Kill(*daemon);
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.output(), 2));
+  ASSERT_OK(SharedClient().AddPartitions(flow.input(), 2));
   daemon = flow.Start(kLongSession);
   flow.SendIds("b", 1, 10, 1);
   EXPECT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 10; })) << daemon->Log();
@@ -134,7 +138,7 @@ TEST(MembershipTest, TheWaitForACrashedMemberAndItsLengthAreSaid) {
     return ready.status == 503 && absl::StrContains(ready.body, "8s (session.timeout.ms)");
   })) << daemon->Get("/readyz").body;
   ASSERT_TRUE(daemon->AwaitReady());
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "8s (session.timeout.ms)")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("8s (session.timeout.ms)"));
   EXPECT_TRUE(daemon->Stop());
 }
 
@@ -147,7 +151,7 @@ TEST(MembershipTest, AnotherAssignmentThanThatOfTheGroupEndsWithTheReason) {
   const auto two = flow.Start(other);
   ASSERT_TRUE(two->Await([&] { return absl::StrContains(two->Get("/readyz").body, "assignment"); }));
   EXPECT_EQ(two->process().Wait(absl::Seconds(30)).value_or(-1), 1) << two->Log();
-  EXPECT_TRUE(absl::StrContains(two->Log(), "First stop every instance")) << two->Log();
+  EXPECT_THAT(two->Log(), HasSubstr("First stop every instance"));
   // Nothing has happened to the other meanwhile.
   flow.SendIds("a", 1, 100);
   EXPECT_TRUE(one->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
@@ -189,11 +193,11 @@ TEST(MembershipTest, OfTwoProcessesWithOneInstanceTheFirstStays) {
       const auto has_ended = [&] { return second->process().Wait(absl::Milliseconds(200)).ok(); };
       ASSERT_TRUE(SendUntil(flow, clients, has_ended)) << second->Log();
       EXPECT_EQ(second->process().Wait(absl::Seconds(1)).value_or(-1), 1) << second->Log();
-      EXPECT_TRUE(absl::StrContains(second->Log(), "on host /127.0.0.1")) << second->Log();
+      EXPECT_THAT(second->Log(), HasSubstr("on host /127.0.0.1"));
     }
     // A producer may be fenced before its rival is a member, and then there is nobody to name.
     if (membership == "crash") {
-      EXPECT_TRUE(absl::StrContains(first->Log(), "on host /127.0.0.1")) << first->Log();
+      EXPECT_THAT(first->Log(), HasSubstr("on host /127.0.0.1"));
     }
     EXPECT_TRUE(first->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); })) << first->Log();
     EXPECT_TRUE(first->Stop());

@@ -14,6 +14,7 @@
 #include "tests/support/flow.h"
 #include "tests/support/process.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -166,7 +167,7 @@ void SetQuota(const std::string& client, int produced_per_second, int fetched_pe
       "--add-config",
       absl::StrCat("producer_byte_rate=", produced_per_second, ",consumer_byte_rate=", fetched_per_second)};
   const auto finished = RunToEnd(tool, absl::Minutes(1));
-  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_OK(finished);
   ASSERT_EQ(finished->exit_code, 0) << finished->out << finished->err;
 }
 

@@ -1,6 +1,7 @@
 // The producer of a lane against a real broker.
 #include "connectors/kafka/output/output.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -19,9 +19,12 @@
 #include "tests/support/kafka_client.h"
 #include "tests/support/late_wire.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::kafka {
 namespace {
+
+using testing::HasSubstr;
 
 using test::Isolation;
 using test::SharedClient;
@@ -35,7 +38,7 @@ class OutputTest : public testing::Test {
     options_.process.instance = "test";
     options_.input = test::UniqueName("input");
     flows_.Add(std::make_unique<Flow>(options_, nullptr));
-    EXPECT_TRUE(consumer_.Open().ok());
+    EXPECT_OK(consumer_.Open());
     consumer_.TakeGeneration();  // of a group that it has not joined: no positions are committed here
   }
 
@@ -57,31 +60,30 @@ class OutputTest : public testing::Test {
   // A transaction is committed; in the next the broker has a record of partition 0, and the client does not
   // know that.
   void BeginWithALostReply() {
-    ASSERT_TRUE(output_.Open({1'000'000, 1'000'000}).ok());
-    ASSERT_TRUE(output_.CountPartitions(0).ok());
-    ASSERT_TRUE(output_.Begin().ok());
-    ASSERT_TRUE(Produce("first").ok());
+    ASSERT_OK(output_.Open({1'000'000, 1'000'000}));
+    ASSERT_OK(output_.CountPartitions(0));
+    ASSERT_OK(output_.Begin());
+    ASSERT_OK(Produce("first"));
     ASSERT_EQ(Commit(), Outcome::kCommitted);
     // With the marker, which comes after the commit has been answered.
     ASSERT_TRUE(test::WaitUntil([&] { return Size() == 2; }, absl::Minutes(1)));
-    ASSERT_TRUE(output_.Begin().ok());
-    ASSERT_TRUE(Produce("aborted, and acknowledged").ok());
+    ASSERT_OK(output_.Begin());
+    ASSERT_OK(Produce("aborted, and acknowledged"));
     ASSERT_TRUE(
         test::WaitUntil([&] { return output_.Poll() == Failure::kNone && Size() == 3; }, absl::Minutes(1)));
     wire_.proxy.SetLosingReplies(true);
-    ASSERT_TRUE(Produce("aborted").ok());
+    ASSERT_OK(Produce("aborted"));
     ASSERT_TRUE(test::WaitUntil([&] { return Size() == 4; }, absl::Minutes(1)));
   }
 
   // In the middle of a transaction another producer takes its place.
   void BeginAndFence() {
-    ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
-    ASSERT_TRUE(output_.Open({1'000'000, 1'000'000}).ok());
-    ASSERT_TRUE(output_.Begin().ok());
+    ASSERT_OK(SharedClient().CreateTopic(options_.output, 1));
+    ASSERT_OK(output_.Open({1'000'000, 1'000'000}));
+    ASSERT_OK(output_.Begin());
     // Nothing is sent before: a record of a transaction that was ended is refused, and that is no fence.
-    ASSERT_TRUE(test::TransactionalProducer::Start(test::SharedBroker().bootstrap(),
-                                                   absl::StrCat(options_.process.group, "/test/0"))
-                    .ok());
+    ASSERT_OK(test::TransactionalProducer::Start(test::SharedBroker().bootstrap(),
+                                                 absl::StrCat(options_.process.group, "/test/0")));
   }
   // No producer can be made from then on.
   void TakeTheKeyAway() {
@@ -89,8 +91,8 @@ class OutputTest : public testing::Test {
   }
 
   void CommitsTheNext() {
-    ASSERT_TRUE(output_.Begin().ok());
-    ASSERT_TRUE(Produce("second").ok());
+    ASSERT_OK(output_.Begin());
+    ASSERT_OK(Produce("second"));
     ASSERT_EQ(Commit(), Outcome::kCommitted);
     EXPECT_EQ(Values(), (std::vector<std::string>{"first", "second"}));
   }
@@ -98,7 +100,7 @@ class OutputTest : public testing::Test {
   std::vector<std::string> Values() {
     std::vector<std::string> values;
     const auto records = SharedClient().ReadSettled(options_.output);
-    EXPECT_TRUE(records.ok()) << records.status();
+    EXPECT_OK(records);
     for (const test::Record& record : *records) values.push_back(*record.value);
     return values;
   }
@@ -128,7 +130,7 @@ class OutputTest : public testing::Test {
 // What a broker has, and has not acknowledged when its transaction is aborted, must not make it take the next
 // transaction's records for copies: the client gives them the same sequence numbers.
 TEST_F(OutputTest, AnAbortOfUnacknowledgedRecordsLosesNothingOfTheNextTransaction) {
-  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
+  ASSERT_OK(SharedClient().CreateTopic(options_.output, 1));
   BeginWithALostReply();
   // The client learns that the connection is gone, not what became of the record, and cannot ask.
   wire_.proxy.SetStalled(true);
@@ -141,15 +143,14 @@ TEST_F(OutputTest, AnAbortOfUnacknowledgedRecordsLosesNothingOfTheNextTransactio
 // The same where it is aborted since another record of it was refused, which is no reason for another
 // producer.
 TEST_F(OutputTest, ARefusalAmongUnacknowledgedRecordsLosesNothingOfTheNextTransaction) {
-  ASSERT_TRUE(SharedClient()
-                  .CreateTopic(options_.output, 2, {{"message.timestamp.difference.max.ms", "3600000"}})
-                  .ok());
+  ASSERT_OK(
+      SharedClient().CreateTopic(options_.output, 2, {{"message.timestamp.difference.max.ms", "3600000"}}));
   // So that the client does not send it again before the abort.
   options_.process.properties = {{"retry.backoff.ms", "5000"}};
   BeginWithALostReply();
   wire_.proxy.SetLosingReplies(false);
   wire_.proxy.Cut();
-  ASSERT_TRUE(Produce("refused", 1, absl::ToUnixMillis(absl::Now() - absl::Hours(24))).ok());
+  ASSERT_OK(Produce("refused", 1, absl::ToUnixMillis(absl::Now() - absl::Hours(24))));
   ASSERT_TRUE(test::WaitUntil([&] { return output_.Poll() == Failure::kRefused; }, absl::Minutes(1)));
   EXPECT_EQ(output_.Abort(), Outcome::kAborted);
   CommitsTheNext();
@@ -158,28 +159,27 @@ TEST_F(OutputTest, ARefusalAmongUnacknowledgedRecordsLosesNothingOfTheNextTransa
 // It is fenced, and what its client is made of is not there any more. It says so, whatever it is asked.
 TEST_F(OutputTest, WithoutAProducerCallsFailWithTheReason) {
   ASSERT_NO_FATAL_FAILURE(BeginAndFence());
-  ASSERT_TRUE(Produce("first").ok());
+  ASSERT_OK(Produce("first"));
   TakeTheKeyAway();
   EXPECT_EQ(Commit(), Outcome::kStopped);
-  EXPECT_TRUE(absl::StrContains(output_.report().last_error, "ssl.key.location"))
-      << output_.report().last_error;
+  EXPECT_THAT(output_.report().last_error, HasSubstr("ssl.key.location"));
   output_.Poll();
   EXPECT_EQ(output_.Abort(), Outcome::kStopped);
   EXPECT_TRUE(absl::IsUnavailable(output_.CountPartitions(0).status()));
   const absl::Status begun = output_.Begin();
-  EXPECT_TRUE(absl::StrContains(begun.message(), "ssl.key.location")) << begun;
+  EXPECT_THAT(begun.message(), HasSubstr("ssl.key.location"));
   EXPECT_FALSE(absl::IsAborted(begun) || absl::IsCancelled(begun)) << "that would be waited for";
 }
 
 TEST_F(OutputTest, APartitionThatIsMissingIsSaidWithTheRemedy) {
-  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
-  ASSERT_TRUE(output_.Open({1'000'000, 1'000'000}).ok());
-  ASSERT_TRUE(output_.CountPartitions(0).ok());
-  ASSERT_TRUE(output_.Begin().ok());
+  ASSERT_OK(SharedClient().CreateTopic(options_.output, 1));
+  ASSERT_OK(output_.Open({1'000'000, 1'000'000}));
+  ASSERT_OK(output_.CountPartitions(0));
+  ASSERT_OK(output_.Begin());
   ASSERT_FALSE(Produce("first", 1).ok());
   const std::string& why = output_.report().to_blame.at(0);
-  EXPECT_TRUE(absl::StrContains(why, options_.output)) << why;
-  EXPECT_TRUE(absl::StrContains(why, "add partitions")) << why;
+  EXPECT_THAT(why, HasSubstr(options_.output));
+  EXPECT_THAT(why, HasSubstr("add partitions"));
   EXPECT_EQ(output_.Abort(), Outcome::kAborted);
 }
 
@@ -190,35 +190,35 @@ TEST_F(OutputTest, ATransactionThatCannotBeginSaysWhyThereIsNoOtherProducer) {
                               absl::Minutes(1)));
   TakeTheKeyAway();
   const absl::Status begun = output_.Begin();
-  EXPECT_TRUE(absl::StrContains(begun.message(), "ssl.key.location")) << begun;
+  EXPECT_THAT(begun.message(), HasSubstr("ssl.key.location"));
 }
 
 // Without transactions what was given up may be there: it is written again, and nothing is lost for it.
 TEST_F(OutputTest, AtLeastOnceDroppingUnacknowledgedRecordsLosesNoLaterOne) {
   options_.process.delivery = Delivery::kAtLeastOnce;
   Output output(options_, flows_, state_, consumer_);
-  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
-  ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
-  ASSERT_TRUE(output.CountPartitions(0).ok());
+  ASSERT_OK(SharedClient().CreateTopic(options_.output, 1));
+  ASSERT_OK(output.Open({1'000'000, 1'000'000}));
+  ASSERT_OK(output.CountPartitions(0));
   const auto produce = [&](const std::string& value) {
     OutputRecord record;
     record.value = value;
     return output.Write(record);
   };
-  ASSERT_TRUE(output.Begin().ok());
-  ASSERT_TRUE(produce("first").ok());
+  ASSERT_OK(output.Begin());
+  ASSERT_OK(produce("first"));
   ASSERT_TRUE(
       test::WaitUntil([&] { return output.Poll() == Failure::kNone && Size() == 1; }, absl::Minutes(1)));
   wire_.proxy.SetLosingReplies(true);
-  ASSERT_TRUE(produce("given up").ok());
+  ASSERT_OK(produce("given up"));
   ASSERT_TRUE(test::WaitUntil([&] { return Size() == 2; }, absl::Minutes(1)));
   wire_.proxy.SetStalled(true);
   wire_.proxy.SetLosingReplies(false);
   wire_.proxy.Cut();
   EXPECT_EQ(output.Abort(), Outcome::kAborted);
   wire_.proxy.SetStalled(false);
-  ASSERT_TRUE(output.Begin().ok());
-  ASSERT_TRUE(produce("second").ok());
+  ASSERT_OK(output.Begin());
+  ASSERT_OK(produce("second"));
   ASSERT_TRUE(
       test::WaitUntil([&] { return output.Poll() == Failure::kNone && Size() == 3; }, absl::Minutes(1)));
   EXPECT_EQ(Values(), (std::vector<std::string>{"first", "given up", "second"}));
@@ -229,11 +229,11 @@ TEST(OffsetsTest, OfThousandsOfPartitionsAreMoreThanOneBatch) {
   test::KafkaBrokerOptions broker_options;
   broker_options.properties = {{"message.max.bytes", "300000"}};  // also of the offsets topic
   const auto broker = test::KafkaBroker::Start(broker_options);
-  ASSERT_TRUE(broker.ok()) << broker.status();
+  ASSERT_OK(broker);
   constexpr int32_t kPartitions = 100;
   const auto client = test::KafkaClient::Connect((*broker)->bootstrap());
-  ASSERT_TRUE(client.ok()) << client.status();
-  ASSERT_TRUE((*client)->CreateTopic("input", kPartitions).ok());
+  ASSERT_OK(client);
+  ASSERT_OK((*client)->CreateTopic("input", kPartitions));
   DaemonOptions options;
   options.process.brokers = (*broker)->bootstrap();
   options.process.group = "group";
@@ -245,32 +245,32 @@ TEST(OffsetsTest, OfThousandsOfPartitionsAreMoreThanOneBatch) {
   const StopFlag stop;
   WorkerState state(0, stop);
   Consumer consumer(options, flows, 0);
-  ASSERT_TRUE(consumer.Open().ok());
+  ASSERT_OK(consumer.Open());
   consumer.TakeGeneration();  // of a group that it has not joined: the broker takes commits all the same
   Output output(options, flows, state, consumer);
-  ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
+  ASSERT_OK(output.Open({1'000'000, 1'000'000}));
   std::vector<Position> positions;
   const std::string metadata(3'900, 'm');
   for (int32_t partition = 0; partition < kPartitions; ++partition) {
     positions.push_back({{0, partition}, 0, metadata});
   }
-  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_OK(output.Begin());
   EXPECT_EQ(output.Commit(positions), Outcome::kCommitted) << output.report().last_error;
 }
 
 // Brokers close idle connections. What they carried was answered, so nothing of it can come late.
 TEST(IdleConnectionsTest, Rule27AConnectionThatIsClosedWhileItIsIdleRenewsNoProducer) {
   const auto wire = test::LateWire::Start();
-  ASSERT_TRUE(wire.ok()) << wire.status();
+  ASSERT_OK(wire);
   test::KafkaBrokerOptions broker_options;
   broker_options.properties = {{"connections.max.idle.ms", "1000"}};
   broker_options.proxied = {{"WIRE", (*wire)->port()}};
   const auto broker = test::KafkaBroker::Start(broker_options);
-  ASSERT_TRUE(broker.ok()) << broker.status();
+  ASSERT_OK(broker);
   (*wire)->Forward((*broker)->port("WIRE"));
   const auto client = test::KafkaClient::Connect((*broker)->bootstrap());
-  ASSERT_TRUE(client.ok()) << client.status();
-  ASSERT_TRUE((*client)->CreateTopic("output", 1).ok());
+  ASSERT_OK(client);
+  ASSERT_OK((*client)->CreateTopic("output", 1));
   DaemonOptions options;
   options.process.brokers = absl::StrCat("127.0.0.1:", (*wire)->port());
   options.process.group = "group";
@@ -282,25 +282,25 @@ TEST(IdleConnectionsTest, Rule27AConnectionThatIsClosedWhileItIsIdleRenewsNoProd
   const StopFlag stop;
   WorkerState state(0, stop);
   Consumer consumer(options, flows, 0);
-  ASSERT_TRUE(consumer.Open().ok());
+  ASSERT_OK(consumer.Open());
   consumer.TakeGeneration();
   Output output(options, flows, state, consumer);
-  ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
+  ASSERT_OK(output.Open({1'000'000, 1'000'000}));
   const auto await_closing = [&] {
     const int present = (*wire)->opened();
     return test::WaitUntil([&] { return output.Poll() == Failure::kNone && (*wire)->closed() >= present; },
                            absl::Minutes(1));
   };
   for (int transaction = 0; transaction < 2; ++transaction) {
-    ASSERT_TRUE(output.Begin().ok());
+    ASSERT_OK(output.Begin());
     OutputRecord record;
     record.value = "value";
-    ASSERT_TRUE(output.Write(record).ok());
+    ASSERT_OK(output.Write(record));
     ASSERT_TRUE(await_closing()) << "within the transaction";
     ASSERT_EQ(output.Commit({}), Outcome::kCommitted) << output.report().last_error;
     ASSERT_TRUE(await_closing()) << "after the transaction";
   }
-  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_OK(output.Begin());
   EXPECT_EQ(output.renewals(), 0);
   EXPECT_EQ(output.fences(), 0);
 }
@@ -312,10 +312,10 @@ TEST(ExpiryTest, AfterATransactionalIdHasExpiredOffsetsAreCommittedByANewProduce
   broker_options.properties = {{"transactional.id.expiration.ms", "1500"},
                                {"transaction.remove.expired.transaction.cleanup.interval.ms", "200"}};
   const auto broker = test::KafkaBroker::Start(broker_options);
-  ASSERT_TRUE(broker.ok()) << broker.status();
+  ASSERT_OK(broker);
   const auto client = test::KafkaClient::Connect((*broker)->bootstrap());
-  ASSERT_TRUE(client.ok()) << client.status();
-  ASSERT_TRUE((*client)->CreateTopic("input", 1).ok());
+  ASSERT_OK(client);
+  ASSERT_OK((*client)->CreateTopic("input", 1));
   DaemonOptions options;
   options.process.brokers = (*broker)->bootstrap();
   options.process.group = "group";
@@ -327,11 +327,11 @@ TEST(ExpiryTest, AfterATransactionalIdHasExpiredOffsetsAreCommittedByANewProduce
   const StopFlag stop;
   WorkerState state(0, stop);
   Consumer consumer(options, flows, 0);
-  ASSERT_TRUE(consumer.Open().ok());
+  ASSERT_OK(consumer.Open());
   consumer.TakeGeneration();  // of a group that it has not joined: the broker takes commits all the same
   Output output(options, flows, state, consumer);
-  ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
-  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_OK(output.Open({1'000'000, 1'000'000}));
+  ASSERT_OK(output.Begin());
   ASSERT_EQ(output.Commit({{{0, 0}, 1, ""}}), Outcome::kCommitted) << output.report().last_error;
   // A record without a value deletes the id.
   ASSERT_TRUE(test::WaitUntil(
@@ -341,9 +341,9 @@ TEST(ExpiryTest, AfterATransactionalIdHasExpiredOffsetsAreCommittedByANewProduce
                                           [](const test::Record& each) { return !each.value.has_value(); });
       },
       absl::Minutes(1)));
-  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_OK(output.Begin());
   EXPECT_EQ(output.Commit({{{0, 0}, 2, ""}}), Outcome::kAborted);
-  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_OK(output.Begin());
   EXPECT_EQ(output.Commit({{{0, 0}, 2, ""}}), Outcome::kCommitted) << output.report().last_error;
 }
 
@@ -353,17 +353,17 @@ TEST(TopicsTest, AreNotMadeByWritingToThem) {
   test::KafkaBrokerOptions broker_options;
   broker_options.properties = {{"auto.create.topics.enable", "true"}};
   const auto broker = test::KafkaBroker::Start(broker_options);
-  ASSERT_TRUE(broker.ok()) << broker.status();
+  ASSERT_OK(broker);
   DaemonOptions options;
   options.process.brokers = (*broker)->bootstrap();
   const auto producer = BaseConfig(options).Set("message.timeout.ms", "3000").MakeProducer();
-  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_OK(producer);
   ASSERT_EQ(rd_kafka_producev(producer->get(), RD_KAFKA_V_TOPIC("nowhere"), RD_KAFKA_V_VALUE(nullptr, 0),
                               RD_KAFKA_V_END),
             RD_KAFKA_RESP_ERR_NO_ERROR);
   EXPECT_EQ(rd_kafka_flush(producer->get(), 60'000), RD_KAFKA_RESP_ERR_NO_ERROR);
   const auto consumer = BaseConfig(options).MakeConsumer();
-  ASSERT_TRUE(consumer.ok()) << consumer.status();
+  ASSERT_OK(consumer);
   const auto partitions = CountPartitions(consumer->get(), "nowhere", 10'000);
   EXPECT_TRUE(absl::IsNotFound(partitions.status())) << partitions.status();
 }

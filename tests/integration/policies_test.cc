@@ -1,4 +1,5 @@
 // What becomes of a record that is no unique event: each policy, what it writes, and what it counts.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -18,9 +19,13 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 using Header = std::pair<std::string, std::optional<std::string>>;
 
@@ -31,7 +36,7 @@ class PolicyFlow : public Flow {
                       KafkaClient::Configs diverted = {})
       : Flow({LETHE_PROGRAM, partitions, {{"max.message.bytes", "2097152"}}, std::move(output)}),
         diverted_(input() + "-diverted") {
-    EXPECT_TRUE(SharedClient().CreateTopic(diverted_, partitions, diverted).ok());
+    EXPECT_OK(SharedClient().CreateTopic(diverted_, partitions, diverted));
   }
 
   // Without compression, which would make small what is to be too large.
@@ -94,7 +99,7 @@ testing::AssertionResult IsDiverted(const Record& original, const std::string& i
 TEST(PoliciesTest, ATaggedDuplicateKeepsItsPlaceAndIsNotCounted) {
   PolicyFlow flow;
   const std::string counters = flow.input() + "-counters";
-  ASSERT_TRUE(SharedClient().CreateTopic(counters, 1).ok());
+  ASSERT_OK(SharedClient().CreateTopic(counters, 1));
   std::vector<Record> records;
   for (int i = 0; i < 300; ++i) {
     records.push_back(WithId(absl::StrCat(i % 100)));
@@ -146,8 +151,8 @@ TEST(PoliciesTest, AConstantIdIsNamedOnThePageAndInTheLogAndCounted) {
   EXPECT_EQ(Count(*daemon, "lethe_records_total", "verdict=\"duplicate\""), 1999);
   const HttpAnswer ready = daemon->Get("/readyz");
   EXPECT_EQ(ready.status, 200);
-  EXPECT_TRUE(absl::StrContains(ready.body, "share one id")) << ready.body;
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "json:/id seems to be a constant")) << daemon->Log();
+  EXPECT_THAT(ready.body, HasSubstr("share one id"));
+  EXPECT_THAT(daemon->Log(), HasSubstr("json:/id seems to be a constant"));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_EQ(flow.Output().size(), 1001u);
 }
@@ -172,9 +177,9 @@ TEST(PoliciesTest, AJumpOfTheDuplicatesIsNamedWithItsBeginAndCounted) {
     return daemon->Metric("lethe_duplicates_jumped") == 1;
   })) << next;
   const std::string ready = daemon->Get("/readyz").body;
-  EXPECT_TRUE(absl::StrContains(ready, absl::StrCat(flow.input(), "-0: "))) << ready;
-  EXPECT_TRUE(absl::StrContains(ready, "lost")) << ready;
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "of the records are duplicates since")) << daemon->Log();
+  EXPECT_THAT(ready, HasSubstr(absl::StrCat(flow.input(), "-0: ")));
+  EXPECT_THAT(ready, HasSubstr("lost"));
+  EXPECT_THAT(daemon->Log(), HasSubstr("of the records are duplicates since"));
   EXPECT_TRUE(daemon->Stop());
 }
 
@@ -184,7 +189,7 @@ TEST(PoliciesTest, RetriesWithoutEndOfOneEventAreNotTakenForAConstantId) {
   const auto daemon = flow.Start();
   ASSERT_TRUE(AwaitJudged(*daemon, 20'000));
   EXPECT_EQ(daemon->Metric("lethe_suspicious_duplicates_total"), 0);
-  EXPECT_FALSE(absl::StrContains(daemon->Get("/readyz").body, "share one id"));
+  EXPECT_THAT(daemon->Get("/readyz").body, Not(HasSubstr("share one id")));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_EQ(flow.Output().size(), 1u);
 }
@@ -255,7 +260,7 @@ TEST(PoliciesTest, WhatHasNoUsableIdCanBeDropped) {
   ASSERT_TRUE(AwaitJudged(*daemon, 5));
   EXPECT_EQ(Count(*daemon, "lethe_record_actions_total", "action=\"dropped\""), 3);
   EXPECT_EQ(Count(*daemon, "lethe_records_total", "verdict=\"malformed\""), 2);
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "dropped without a verdict")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("dropped without a verdict"));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b"}));
 }
@@ -317,15 +322,15 @@ void FailsAt(PolicyFlow& flow, const std::string& policy, const std::string& bec
   const Args args = {absl::StrCat("--", policy, "=fail"), "--kafka=compression.type=none"};
   const Finished finished = flow.RunToEnd(args);
   EXPECT_EQ(finished.exit_code, 1) << finished.err;
-  EXPECT_TRUE(absl::StrContains(finished.err, problem)) << finished.err;
-  EXPECT_TRUE(absl::StrContains(finished.err, because)) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr(problem));
+  EXPECT_THAT(finished.err, HasSubstr(because));
   // Everything before it is committed, and nothing after it; the other partition is not concerned.
   EXPECT_EQ(flow.Committed()[0].offset, 10);
   EXPECT_EQ(flow.Committed()[1].offset, 50);
   EXPECT_EQ(flow.Output().size(), 60u);
   const auto daemon = flow.Start(args);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; }));
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, problem)) << daemon->Get("/readyz").body;
+  EXPECT_THAT(daemon->Get("/readyz").body, HasSubstr(problem));
   flow.SendIds("more", 1, 10, 0);
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 20; }));
   EXPECT_TRUE(daemon->Stop());
@@ -406,15 +411,15 @@ TEST(PoliciesTest, ARecordThatTheDivertTopicRejectsIsDropped) {
 TEST(PoliciesTest, TheDivertTopicIsCheckedAtTheStart) {
   PolicyFlow flow(2);
   const std::string narrow = UniqueName("narrow"), compacted = UniqueName("compacted");
-  ASSERT_TRUE(SharedClient().CreateTopic(narrow, 1).ok());
-  ASSERT_TRUE(SharedClient().CreateTopic(compacted, 2, {{"cleanup.policy", "compact"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(narrow, 1));
+  ASSERT_OK(SharedClient().CreateTopic(compacted, 2, {{"cleanup.policy", "compact"}}));
   for (const auto& [topic, message] :
        {std::pair<std::string, std::string>("nowhere", "divert topic nowhere does not exist: create it"),
         {narrow, "has 1 partition, the input has 2"},
         {compacted, "use a topic with cleanup.policy=delete"}}) {
     const Finished finished = flow.RunToEnd({"--on-duplicate=divert", "--divert=" + topic});
     EXPECT_EQ(finished.exit_code, 1) << topic;
-    EXPECT_TRUE(absl::StrContains(finished.err, message)) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(message));
   }
   // What nothing is written to need not be there.
   EXPECT_EQ(flow.RunToEnd({"--divert=nowhere", "--on-undeliverable=drop"}).exit_code, 0);

@@ -9,6 +9,7 @@
 #include "tests/support/pipeline.h"
 #include "tests/support/process.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -26,13 +27,13 @@ class RealEventsTest : public testing::Test {
  protected:
   void EachEditOnce(uint64_t seed) {
     const absl::StatusOr<RealStream> stream = MakeRealStream(source_, seed, 1);
-    ASSERT_TRUE(stream.ok()) << stream.status();
+    ASSERT_OK(stream);
     EXPECT_GT(stream->records.size(), stream->unique);
     const auto pipeline = NewPipeline();
-    ASSERT_TRUE(pipeline.ok()) << pipeline.status();
-    ASSERT_TRUE((*pipeline)->Send(stream->records).ok());
+    ASSERT_OK(pipeline);
+    ASSERT_OK((*pipeline)->Send(stream->records));
     const absl::Status ended = (*pipeline)->RunToEnd();
-    ASSERT_TRUE(ended.ok()) << ended;
+    ASSERT_OK(ended);
     EXPECT_TRUE((*pipeline)->ExactlyOnce(stream->totals));
   }
 
@@ -46,12 +47,12 @@ TEST_F(RealEventsTest, EachEditOnceWithOtherRetries) { EachEditOnce(TestSeed());
 TEST_F(RealEventsTest, EachEditOnceThroughTenKills) {
   const uint64_t seed = TestSeed();
   const absl::StatusOr<RealStream> stream = MakeRealStream(source_, seed, 3);
-  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_OK(stream);
   std::mt19937_64 random(seed);
   const auto pipeline = NewPipeline();
-  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  ASSERT_OK(pipeline);
   const absl::Status ended = (*pipeline)->RunKilled(10, stream->records, random);
-  ASSERT_TRUE(ended.ok()) << ended;
+  ASSERT_OK(ended);
   EXPECT_TRUE((*pipeline)->ExactlyOnce(stream->totals));
 }
 

@@ -1,5 +1,6 @@
 // `lethe reconcile` between two clusters whose events are known: what it says is missing, what it copies, and
 // what happens when either side dies.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <simdjson.h>
@@ -30,10 +31,13 @@
 #include "tests/support/process.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
 
 using Json = simdjson::dom::element;
 
@@ -49,10 +53,10 @@ class ReconcileTopicsTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     auto broker = KafkaBroker::Start();
-    ASSERT_TRUE(broker.ok()) << broker.status();
+    ASSERT_OK(broker);
     broker_ = *std::move(broker);
     auto client = KafkaClient::Connect(broker_->bootstrap());
-    ASSERT_TRUE(client.ok()) << client.status();
+    ASSERT_OK(client);
     client_ = *std::move(client);
   }
   static void TearDownTestSuite() {
@@ -64,8 +68,8 @@ class ReconcileTopicsTest : public testing::Test {
   void MakeTopics(int here = kPartitions, int there = kPartitions,
                   const KafkaClient::Configs& configs_there = {}) {
     topic_ = UniqueName("reconcile");
-    ASSERT_TRUE(here_.client.CreateTopic(topic_, here).ok());
-    ASSERT_TRUE(there_.client.CreateTopic(topic_, there, configs_there).ok());
+    ASSERT_OK(here_.client.CreateTopic(topic_, here));
+    ASSERT_OK(there_.client.CreateTopic(topic_, there, configs_there));
   }
 
   // An event with all that a record may have.
@@ -87,7 +91,7 @@ class ReconcileTopicsTest : public testing::Test {
   }
   void Send(const Site& site, const std::vector<Record>& records) {
     const absl::Status sent = site.client.Produce(topic_, records);
-    ASSERT_TRUE(sent.ok()) << sent;
+    ASSERT_OK(sent);
   }
 
   std::string ServeCommand(const Args& more = {}, const std::string& id = "json:/order/id") const {
@@ -102,7 +106,7 @@ class ReconcileTopicsTest : public testing::Test {
                     topic_,        "--id",      "json:/order/id", "--peer",        peer};
     options.args.insert(options.args.end(), more.begin(), more.end());
     const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(2));
-    EXPECT_TRUE(finished.ok()) << finished.status();
+    EXPECT_OK(finished);
     return finished.ok() ? *finished : Finished{-1, "", ""};
   }
   Json Reconcile(int exit_code, Args more = {}, const Args& at_peer = {}) {
@@ -119,7 +123,7 @@ class ReconcileTopicsTest : public testing::Test {
     EXPECT_EQ(finished.exit_code, 2) << finished.err;
     EXPECT_EQ(finished.out, "");
     for (const std::string& text : texts) {
-      EXPECT_TRUE(absl::StrContains(finished.err, text)) << text << " is not in: " << finished.err;
+      EXPECT_THAT(finished.err, HasSubstr(text));
     }
   }
 
@@ -134,7 +138,7 @@ class ReconcileTopicsTest : public testing::Test {
     int64_t first = INT64_MAX, last = 0;
     std::set<std::pair<int64_t, int64_t>> places;
     const auto all = site.client.ReadAll(topic_, Isolation::kReadCommitted);
-    ASSERT_TRUE(all.ok()) << all.status();
+    ASSERT_OK(all);
     std::map<std::pair<int64_t, int64_t>, const Record*> by_place;
     for (const Record& record : *all) {
       by_place[{record.partition, record.offset}] = &record;
@@ -169,7 +173,7 @@ class ReconcileTopicsTest : public testing::Test {
   std::map<std::string, int> Counts(const Site& site, bool is_settled = true) {
     const auto all =
         is_settled ? site.client.ReadSettled(topic_) : site.client.ReadAll(topic_, Isolation::kReadCommitted);
-    EXPECT_TRUE(all.ok()) << all.status();
+    EXPECT_OK(all);
     std::map<std::string, int> counts;
     for (const Record& record : *all) ++counts[*record.value];
     return counts;
@@ -249,7 +253,7 @@ TEST_F(ReconcileTopicsTest, TheReportIsForPeopleToo) {
   EXPECT_EQ(finished.exit_code, 1);
   for (const char* text : {"The two sides differ.", "ids missing on the other side", "By partition",
                            "Only here, for example", "event90", "lookup table"}) {
-    EXPECT_TRUE(absl::StrContains(finished.out, text)) << text << " is not in\n" << finished.out;
+    EXPECT_THAT(finished.out, HasSubstr(text));
   }
   for (const absl::string_view line : absl::StrSplit(finished.out, '\n')) {
     // Without the bytes that continue a character of UTF-8.
@@ -296,8 +300,7 @@ TEST_F(ReconcileTopicsTest, RecordsInFlightAtTheEdgesAreNotMissing) {
   Send(here_, {Event("an hour ago", now_ - absl::Hours(1))});
   const Finished text = RunWith(ServeCommand(), {"--settle", "5m"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_TRUE(absl::StrContains(text.out, "so far; 1 id at an edge of the window is on one side only"))
-      << text.out;
+  EXPECT_THAT(text.out, HasSubstr("so far; 1 id at an edge of the window is on one side only"));
 }
 
 // Nobody knows of a transaction that is open whether its records are there.
@@ -305,26 +308,25 @@ TEST_F(ReconcileTopicsTest, AnOpenTransactionIsWaitedFor) {
   const std::vector<Record> events = Events("event", 300);
   Send(here_, events);
   const auto producer = TransactionalProducer::Start(there_.bootstrap, UniqueName("mirror"));
-  ASSERT_TRUE(producer.ok()) << producer.status();
-  ASSERT_TRUE((*producer)->Begin().ok());
-  ASSERT_TRUE((*producer)->Produce(topic_, Events("aborted", 20)).ok());
-  ASSERT_TRUE((*producer)->Abort().ok());
-  ASSERT_TRUE((*producer)->Begin().ok());
-  ASSERT_TRUE((*producer)->Produce(topic_, events).ok());
+  ASSERT_OK(producer);
+  ASSERT_OK((*producer)->Begin());
+  ASSERT_OK((*producer)->Produce(topic_, Events("aborted", 20)));
+  ASSERT_OK((*producer)->Abort());
+  ASSERT_OK((*producer)->Begin());
+  ASSERT_OK((*producer)->Produce(topic_, events));
   ProcessOptions options;
   options.args = {LETHE_PROGRAM, "reconcile", "--brokers",      here_.bootstrap, "--topic",
                   topic_,        "--id",      "json:/order/id", "--peer",        ServeCommand()};
   const auto process = Process::Start(options);
-  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_OK(process);
   // The peer's, which says so while it waits.
   ASSERT_TRUE(WaitUntil(
       [&] { return absl::StrContains((*process)->Stderr(), "a transaction is open since offset "); },
       absl::Seconds(30)));
   EXPECT_TRUE((*process)->Running());
-  ASSERT_TRUE((*producer)->Commit().ok());
+  ASSERT_OK((*producer)->Commit());
   const absl::StatusOr<int> code = (*process)->Wait(absl::Minutes(1));
-  ASSERT_TRUE(code.ok()) << code.status();
-  EXPECT_EQ(*code, 0) << (*process)->Stdout() << (*process)->Stderr();
+  EXPECT_THAT(code, IsOkAndHolds(0)) << (*process)->Stdout() << (*process)->Stderr();
 }
 
 TEST_F(ReconcileTopicsTest, WhatRetentionHasDeletedIsNotMissing) {
@@ -333,14 +335,14 @@ TEST_F(ReconcileTopicsTest, WhatRetentionHasDeletedIsNotMissing) {
   Send(here_, events);
   Send(there_, events);
   Send(here_, {Event("lost", now_ - absl::Minutes(15))});
-  ASSERT_TRUE(there_.client.DeleteRecords(topic_, 1, 1000).ok());
+  ASSERT_OK(there_.client.DeleteRecords(topic_, 1, 1000));
   const Json json = Reconcile(1);
   EXPECT_EQ(Figure(json["here"], "only"), 1);
   EXPECT_EQ(Figure(json["there"], "only"), 0);
   const int64_t whole_since = events[1000].timestamp_ms;
   EXPECT_EQ(Figure(json, "begin_ms"), whole_since + 60'000);
   EXPECT_LT(Figure(json, "asked_begin_ms"), whole_since - 3'600'000);
-  EXPECT_TRUE(absl::StrContains(RunWith(ServeCommand(), {}).out, "retention"));
+  EXPECT_THAT(RunWith(ServeCommand(), {}).out, HasSubstr("retention"));
 
   // Of a window that is gone as a whole nothing can be said.
   const auto at = [&](size_t i) {
@@ -354,17 +356,17 @@ TEST_F(ReconcileTopicsTest, WhatRetentionHasDeletedIsNotMissing) {
 // What is deleted in the middle of the reading leaves a hole between records that were read.
 TEST_F(ReconcileTopicsTest, WhatRetentionDeletesDuringTheReadingIsNotMissing) {
   const auto proxy = TcpProxy::Start();
-  ASSERT_TRUE(proxy.ok()) << proxy.status();
+  ASSERT_OK(proxy);
   const absl::StatusOr<int> port = (*proxy)->Listen();
-  ASSERT_TRUE(port.ok()) << port.status();
+  ASSERT_OK(port);
   KafkaBrokerOptions broker_options;
   broker_options.proxied = {{"SLOW", *port}};
   const auto broker = KafkaBroker::Start(broker_options);
-  ASSERT_TRUE(broker.ok()) << broker.status();
+  ASSERT_OK(broker);
   (*proxy)->Forward(*port, (*broker)->port("SLOW"));
   const auto client = KafkaClient::Connect((*broker)->bootstrap());
-  ASSERT_TRUE(client.ok()) << client.status();
-  ASSERT_TRUE((*client)->CreateTopic(topic_, kPartitions).ok());
+  ASSERT_OK(client);
+  ASSERT_OK((*client)->CreateTopic(topic_, kPartitions));
 
   constexpr size_t kEvents = 3000;
   constexpr size_t kDeleted = 2500;
@@ -375,7 +377,7 @@ TEST_F(ReconcileTopicsTest, WhatRetentionDeletesDuringTheReadingIsNotMissing) {
   // A fetch brings whole batches, so they are small.
   constexpr size_t kBatch = 100;
   for (size_t i = 0; i < kEvents; i += kBatch) {
-    ASSERT_TRUE((*client)->Produce(topic_, absl::MakeSpan(events).subspan(i, kBatch)).ok());
+    ASSERT_OK((*client)->Produce(topic_, absl::MakeSpan(events).subspan(i, kBatch)));
   }
 
   (*proxy)->SetBytesPerSecond(20'000);
@@ -396,16 +398,15 @@ TEST_F(ReconcileTopicsTest, WhatRetentionDeletesDuringTheReadingIsNotMissing) {
                   absl::StrCat(LETHE_PROGRAM, " reconcile --serve --brokers 127.0.0.1:", *port, " --topic ",
                                topic_, " --id json:/order/id --kafka fetch.message.max.bytes=1000")};
   const auto process = Process::Start(options);
-  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_OK(process);
   // Some of the records have been read, and most of them not.
   constexpr int64_t kSome = 100'000;
   ASSERT_TRUE(WaitUntil([&] { return (*proxy)->passed_bytes() >= kSome; }, absl::Minutes(1)));
-  ASSERT_TRUE((*client)->DeleteRecords(topic_, 1, kDeleted).ok());
+  ASSERT_OK((*client)->DeleteRecords(topic_, 1, kDeleted));
   const int64_t passed = (*proxy)->passed_bytes();
   (*proxy)->SetBytesPerSecond(0);
   const absl::StatusOr<int> code = (*process)->Wait(absl::Minutes(1));
-  ASSERT_TRUE(code.ok()) << code.status();
-  EXPECT_EQ(*code, 1) << (*process)->Stdout() << (*process)->Stderr();
+  EXPECT_THAT(code, IsOkAndHolds(1)) << (*process)->Stdout() << (*process)->Stderr();
   std::cout << passed << " bytes had been read when the records were deleted" << std::endl;
 
   simdjson::dom::parser parser;
@@ -451,7 +452,7 @@ TEST_F(ReconcileTopicsTest, SaysThatATopicMayBeComparedWithItself) {
                            here_.bootstrap, " --topic ", topic_),
               {});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_TRUE(absl::StrContains(finished.out, "the same cluster and topic")) << finished.out;
+  EXPECT_THAT(finished.out, HasSubstr("the same cluster and topic"));
 }
 
 TEST_F(ReconcileTopicsTest, EndsInOrderWhenItIsAskedTo) {
@@ -460,11 +461,10 @@ TEST_F(ReconcileTopicsTest, EndsInOrderWhenItIsAskedTo) {
   options.args = {LETHE_PROGRAM, "reconcile", "--brokers",      here_.bootstrap, "--topic",
                   topic_,        "--id",      "json:/order/id", "--peer",        "exec sleep 30"};
   const auto process = Process::Start(options);
-  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_OK(process);
   EXPECT_TRUE(absl::IsDeadlineExceeded((*process)->Wait(absl::Seconds(1)).status()));
   const absl::StatusOr<int> code = (*process)->Terminate(absl::Seconds(20));
-  ASSERT_TRUE(code.ok()) << code.status();
-  EXPECT_EQ(*code, 2);
+  EXPECT_THAT(code, IsOkAndHolds(2));
   EXPECT_EQ((*process)->Stderr(), "lethe: interrupted\n");
 }
 
@@ -529,11 +529,11 @@ TEST_F(ReconcileTopicsTest, CopiesMissingRecordsUnchanged) {
   // The same but for one header, in the same partition.
   std::map<std::string, Record> originals;
   const auto at_source = here_.client.ReadSettled(topic_);
-  ASSERT_TRUE(at_source.ok());
+  ASSERT_OK(at_source);
   for (const Record& record : *at_source) originals[*record.value] = record;
   int copies = 0;
   const auto at_target = there_.client.ReadSettled(topic_);
-  ASSERT_TRUE(at_target.ok());
+  ASSERT_OK(at_target);
   for (Record copy : *at_target) {
     if (copy.headers.empty() || copy.headers.back().first != "lethe.copied_from") continue;
     ++copies;
@@ -560,7 +560,7 @@ TEST_F(ReconcileTopicsTest, CopiesIntoAnotherNumberOfPartitionsByKey) {
   ExpectEachOnce(Counts(there_), 500);
   std::map<std::string, std::set<int32_t>> partitions;
   const auto all = there_.client.ReadSettled(topic_);
-  ASSERT_TRUE(all.ok());
+  ASSERT_OK(all);
   for (const Record& record : *all) partitions[*record.key].insert(record.partition);
   EXPECT_EQ(partitions.size(), 10u);
   for (const auto& [key, of_key] : partitions) EXPECT_EQ(of_key.size(), 1u) << key;
@@ -617,22 +617,22 @@ TEST_F(ReconcileTopicsTest, CopiesAllOrNothing) {
 // A copy that has looked before another one began would copy the same records again.
 TEST_F(ReconcileTopicsTest, OneCopyFencesTheOneBefore) {
   const auto asks = kafka::TopicReader::Open({.brokers = there_.bootstrap, .topic = topic_});
-  ASSERT_TRUE(asks.ok()) << asks.status();
+  ASSERT_OK(asks);
   const auto go_on = [] { return true; };
   const auto open = [&] {
     return kafka::TopicWriter::Open({there_.bootstrap, topic_, {}}, (*asks)->client(), go_on);
   };
   const SurveyRecord record = {{"key", "value"}, {}, 0, 0, absl::ToUnixMillis(now_)};
   const auto first = open();
-  ASSERT_TRUE(first.ok()) << first.status();
-  ASSERT_TRUE((*first)->Write(record, "here", go_on).ok());
+  ASSERT_OK(first);
+  ASSERT_OK((*first)->Write(record, "here", go_on));
   const auto second = open();
-  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_OK(second);
   const absl::Status fenced = (*first)->Commit(go_on);
-  EXPECT_EQ(fenced.code(), absl::StatusCode::kAborted) << fenced;
+  EXPECT_THAT(fenced, StatusIs(absl::StatusCode::kAborted));
   EXPECT_TRUE(Counts(there_).empty());
-  ASSERT_TRUE((*second)->Write(record, "here", go_on).ok());
-  EXPECT_TRUE((*second)->Commit(go_on).ok());
+  ASSERT_OK((*second)->Write(record, "here", go_on));
+  EXPECT_OK((*second)->Commit(go_on));
   ExpectEachOnce(Counts(there_), 1);
 }
 
@@ -653,7 +653,7 @@ TEST_F(ReconcileTopicsTest, AKillWithinACopyLeavesATransactionThatTheNextCopyEnd
                                      pid_file, "; exec ", ServeCommand(), "'");
   copying.args.insert(copying.args.end(), {"--copy", "to-peer"});
   const auto copy = Process::Start(copying);
-  ASSERT_TRUE(copy.ok()) << copy.status();
+  ASSERT_OK(copy);
   const auto has_records = [&] {
     const auto ends = there_.client.EndOffsets(topic_, Isolation::kReadUncommitted);
     return ends.ok() && *std::max_element(ends->begin(), ends->end()) > 0;
@@ -667,10 +667,10 @@ TEST_F(ReconcileTopicsTest, AKillWithinACopyLeavesATransactionThatTheNextCopyEnd
     ASSERT_EQ(kill(pid, SIGKILL), 0) << (*copy)->Stderr();
   }
   EXPECT_EQ((*copy)->Wait(absl::Seconds(30)).value_or(-1), 2) << (*copy)->Stderr();
-  EXPECT_TRUE(absl::StrContains((*copy)->Stderr(), "run it again")) << (*copy)->Stderr();
+  EXPECT_THAT((*copy)->Stderr(), HasSubstr("run it again"));
 
   const auto waits = Process::Start(options);
-  ASSERT_TRUE(waits.ok()) << waits.status();
+  ASSERT_OK(waits);
   ASSERT_TRUE(
       WaitUntil([&] { return absl::StrContains((*waits)->Stderr(), "a transaction is open since offset "); },
                 absl::Seconds(20)));

@@ -2,6 +2,7 @@
 // breaks it otherwise.
 #include "tests/integration/rules.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -24,9 +25,13 @@
 #include "tests/support/pipeline.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 // (A filter of [0, 1000), the group reset to 400: 400 to 999 would look like duplicates.)
 TEST(RulesTest, Rule2And6AnOperatorsResetIsANewBeginning) {
@@ -56,8 +61,8 @@ TEST(RulesTest, Rule3ATopicRecreatedBetweenRunsIsReadFromItsStart) {
   Flow flow(Options());
   flow.SendIds("a", 1, 300);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
-  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
-  ASSERT_TRUE(SharedClient().CreateTopic(flow.input(), 1).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(flow.input()));
+  ASSERT_OK(SharedClient().CreateTopic(flow.input(), 1));
   flow.SendIds("b", 1, 200);
   flow.SendIds("a", 1, 300);
   // Kafka deletes the group's offsets with the topic, so this is a group without any, which might write what
@@ -95,19 +100,19 @@ TEST(RulesTest, Rule5WhatEndsWithAnAbortedBatchIsCommittedToItsEnd) {
   Flow flow({LETHE_PROGRAM, 2, {}, {{"max.message.bytes", "2000"}}});
   flow.SendIds("a", 1, 10);
   auto aborted = TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input() + "-aborts");
-  ASSERT_TRUE(aborted.ok()) << aborted.status();
+  ASSERT_OK(aborted);
   const auto abort_a_batch = [&] {
-    ASSERT_TRUE((*aborted)->Begin().ok());
+    ASSERT_OK((*aborted)->Begin());
     for (int i = 0; i < 5; ++i) {
-      ASSERT_TRUE((*aborted)->Produce(flow.input(), {{WithId(absl::StrCat("aborted", i))}}).ok());
+      ASSERT_OK((*aborted)->Produce(flow.input(), {{WithId(absl::StrCat("aborted", i))}}));
     }
-    ASSERT_TRUE((*aborted)->Abort().ok());
+    ASSERT_OK((*aborted)->Abort());
   };
   abort_a_batch();
   auto daemon = flow.Start();
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 16; })) << daemon->Log();
   // The log begins behind it, and another partition's transaction aborts.
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 16).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 16));
   const Record large = WithId(Incompressible(5000), 1);
   flow.Send({{large}});
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 1; })) << daemon->Log();
@@ -121,7 +126,7 @@ TEST(RulesTest, Rule5WhatEndsWithAnAbortedBatchIsCommittedToItsEnd) {
   abort_a_batch();
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   EXPECT_EQ(flow.Committed()[0].offset, 23);
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 23).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 23));
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   EXPECT_EQ(flow.OutputIds().size(), 11u);
 }
@@ -132,8 +137,8 @@ TEST(RulesTest, Rule3ALogThatWasCutAndHasGrownAgainIsNotGoneOnWith) {
   flow.SendIds("a", 1, 300);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   const CommittedOffset before = flow.Committed()[0];
-  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
-  ASSERT_TRUE(SharedClient().CreateTopic(flow.input(), 1, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(flow.input()));
+  ASSERT_OK(SharedClient().CreateTopic(flow.input(), 1, {{"retention.ms", "-1"}}));
   flow.SendIds("a", 1, 200);
   flow.SendIds("b", 1, 200);
   flow.ResetGroup({before});
@@ -208,12 +213,12 @@ TEST(RulesTest, Rule9AnotherUserCannotKeepAnInstanceFromStarting) {
                   "signal.pause()\n",
                   absl::StrCat("lethe/", SharedBroker().bootstrap(), "/", flow.group(), "/test")};
   const auto holder = Process::Start(options);
-  ASSERT_TRUE(holder.ok()) << holder.status();
+  ASSERT_OK(holder);
   ASSERT_TRUE(WaitUntil([&] { return (*holder)->Stdout() == "held\n"; }, absl::Minutes(1)))
       << (*holder)->Stderr();
   const Finished finished = flow.RunToEnd();
   EXPECT_TRUE(EndsWell(finished));
-  EXPECT_TRUE(absl::StrContains(finished.err, "another user of this host")) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("another user of this host"));
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
@@ -288,14 +293,14 @@ TEST(RulesTest, Rule5WhatEndsWithAnAbortedBatchGoesFromInstanceToInstance) {
   Flow flow(Options(2));
   flow.SendIds("a", 1, 10, 1);
   auto aborted = TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input() + "-aborts");
-  ASSERT_TRUE(aborted.ok()) << aborted.status();
-  ASSERT_TRUE((*aborted)->Begin().ok());
-  ASSERT_TRUE((*aborted)->Produce(flow.input(), {{WithId("aborted", 1)}}).ok());
-  ASSERT_TRUE((*aborted)->Abort().ok());
+  ASSERT_OK(aborted);
+  ASSERT_OK((*aborted)->Begin());
+  ASSERT_OK((*aborted)->Produce(flow.input(), {{WithId("aborted", 1)}}));
+  ASSERT_OK((*aborted)->Abort());
   const std::string patient = "--kafka=session.timeout.ms=30000";
   const auto first = flow.Start({"--instance=a", patient});
   ASSERT_TRUE(first->Await([&] { return flow.Committed()[1].offset == 12; })) << first->Log();
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 1, 12).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 1, 12));
   {
     const auto second = flow.Start({"--instance=z", patient});
     ASSERT_TRUE(second->Await([&] { return absl::StrContains(second->Log(), "its 1 partition"); }))
@@ -326,12 +331,12 @@ TEST(RulesTest, Rule2AFilterThatIsAheadOfTheGroupIsNotUsed) {
     const std::string story = flow.Committed()[0].metadata;
     flow.SendIds("a", 401, 1000);
     ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 1000; }));
-    ASSERT_TRUE(daemon->process().Signal(SIGSTOP).ok());
+    ASSERT_OK(daemon->process().Signal(SIGSTOP));
     const auto other = flow.Start({"--instance=other"});
     ASSERT_TRUE(other->AwaitReady());  // it has the partition, so the first one is out
     ASSERT_TRUE(other->Stop());
     flow.ResetGroup({{400, with_story ? story : ""}});
-    ASSERT_TRUE(daemon->process().Signal(SIGCONT).ok());
+    ASSERT_OK(daemon->process().Signal(SIGCONT));
     ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 1000; }));
     std::vector<std::string> expected;
     for (int i = 1; i <= 1000; ++i) expected.push_back(absl::StrCat("a", i));
@@ -431,7 +436,7 @@ void StandStill(WhenItWakes when, Args args) {
       EXPECT_EQ(stable_ends[p], open.begin[p]) << "it was ended by the broker";
     }
   }
-  ASSERT_TRUE(stalled->process().Signal(SIGCONT).ok());
+  ASSERT_OK(stalled->process().Signal(SIGCONT));
   ASSERT_TRUE(stalled->Await([&] { return stalled->Metric("lethe_transactions_aborted_total") >= 1; }));
   if (when == WhenItWakes::kItIsFenced) {
     EXPECT_GE(stalled->Metric("lethe_fences_total"), 1) << stalled->Log();
@@ -561,8 +566,7 @@ TEST(RulesTest, Rule24RunAndCheckJudgeAHistoryByTheTimeThatIsMissing) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
   const int64_t restart = MetadataField(flow.Committed()[0], "r");
   const auto checked = [&] { return flow.RunCommand("check", args).out; };
-  EXPECT_TRUE(absl::StrContains(checked(), absl::StrCat(" reads ", 150 - restart, " offsets of 1 partition")))
-      << checked();
+  EXPECT_THAT(checked(), HasSubstr(absl::StrCat(" reads ", 150 - restart, " offsets of 1 partition")));
   {
     const auto daemon = flow.Start(args);
     EXPECT_TRUE(daemon->Await([&] {
@@ -572,14 +576,14 @@ TEST(RulesTest, Rule24RunAndCheckJudgeAHistoryByTheTimeThatIsMissing) {
   // First what is older than the hour is gone, then the idle partition has expired.
   for (const int64_t before : {120, 150}) {
     ASSERT_LT(restart, before);
-    ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, before).ok());
-    EXPECT_FALSE(absl::StrContains(checked(), "short history")) << checked();
+    ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, before));
+    EXPECT_THAT(checked(), Not(HasSubstr("short history")));
     EXPECT_TRUE(EndsWell(flow.RunToEnd(args)));
   }
   flow.SendIds("now", 1, 1);
   ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 151).ok());
-  EXPECT_TRUE(absl::StrContains(checked(), "short history")) << checked();
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 151));
+  EXPECT_THAT(checked(), HasSubstr("short history"));
   EXPECT_TRUE(IsRefused(flow.RunToEnd(args), "set on_short_history to continue"));
 }
 
@@ -587,24 +591,24 @@ TEST(RulesTest, Rule13ALogThatStartsTooLateIsReported) {
   Flow flow(Options());
   flow.SendIds("a", 1, 1000);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 900).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 900));
   flow.SendIds("a", 901, 1100);
   auto daemon = flow.Start();
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 200; }));
   EXPECT_EQ(daemon->Metric("lethe_short_history"), 1);
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "short history")) << daemon->Log();
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "retention.ms")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("short history"));
+  EXPECT_THAT(daemon->Log(), HasSubstr("retention.ms"));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_EQ(flow.OutputIds().size(), 1100u);  // what is left of the log was known
 
   // Above the committed offset: records were deleted unread.
   flow.SendIds("a", 1101, 1200);
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 1250).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 1250));
   EXPECT_TRUE(IsRefused(flow.RunToEnd(), "records 1200 to 1249 were deleted before lethe read them"));
   daemon = flow.Start();
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; }));
   EXPECT_EQ(daemon->Get("/readyz").status, 503);
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "on_unread_deleted"));
+  EXPECT_THAT(daemon->Get("/readyz").body, HasSubstr("on_unread_deleted"));
   EXPECT_TRUE(daemon->Stop());
   flow.ResetGroup({{1250, ""}});  // another remedy
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
@@ -617,12 +621,12 @@ TEST(RulesTest, Rule18EndsWhereTheInputEndedAtTheStart) {
   // An open transaction: it is not to be waited for, and not to be passed.
   const auto producer =
       TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("producer")).value();
-  ASSERT_TRUE(producer->Begin().ok());
+  ASSERT_OK(producer->Begin());
   const Record open = WithId("open", 1);
-  ASSERT_TRUE(producer->Produce(flow.input(), {&open, 1}).ok());
+  ASSERT_OK(producer->Produce(flow.input(), {&open, 1}));
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   EXPECT_EQ(flow.OutputIds().size(), 100u);
-  ASSERT_TRUE(producer->Abort().ok());
+  ASSERT_OK(producer->Abort());
   flow.SendIds("b", 1, 100, 1);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   EXPECT_EQ(flow.OutputIds().size(), 200u);
@@ -643,8 +647,7 @@ TEST(RulesTest, Rule18ARebalanceIsNotTheEnd) {
   ASSERT_TRUE(passing->AwaitReady());
   EXPECT_TRUE(passing->Stop());
   const absl::StatusOr<int> code = slow->process().Wait(absl::Seconds(60));
-  ASSERT_TRUE(code.ok()) << code.status();
-  EXPECT_EQ(*code, 0) << slow->Log();
+  EXPECT_THAT(code, IsOkAndHolds(0)) << slow->Log();
   EXPECT_TRUE(flow.ExactlyOnce()) << slow->Log();
 }
 
@@ -682,12 +685,12 @@ TEST(RulesTest, Rule19KeysMayHaveMovedForAHorizonAfterAnExpansion) {
     const auto daemon = flow.Start(args);
     ASSERT_TRUE(all_done(*daemon));
     EXPECT_EQ(daemon->Metric("lethe_keys_moved"), 0);
-    ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
-    ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
+    ASSERT_OK(SharedClient().AddPartitions(flow.output(), 3));
+    ASSERT_OK(SharedClient().AddPartitions(flow.input(), 3));
     ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 was added to the topic"));
     ASSERT_TRUE(daemon->AwaitLog("partitions were added, it has 3 now"));
     EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 3; }));
-    EXPECT_TRUE(absl::StrContains(daemon->Get("/status").body, R"("keys_moved":true)"));
+    EXPECT_THAT(daemon->Get("/status").body, HasSubstr(R"("keys_moved":true)"));
     send(200, 3);
     ASSERT_TRUE(all_done(*daemon));
     EXPECT_TRUE(daemon->Stop());
@@ -744,8 +747,8 @@ TEST(RulesTest, ASecondSignalAtOnceIsTheSameRequestToStop) {
   ASSERT_TRUE(daemon->AwaitReady());
   flow.SendIds("a", 1, 100);
   ASSERT_TRUE(daemon->Await([&] { return flow.OutputSize() >= 100; }));
-  ASSERT_TRUE(daemon->process().Signal(SIGTERM).ok());
-  ASSERT_TRUE(daemon->process().Signal(SIGINT).ok());
+  ASSERT_OK(daemon->process().Signal(SIGTERM));
+  ASSERT_OK(daemon->process().Signal(SIGINT));
   EXPECT_EQ(daemon->process().Wait(absl::Seconds(20)).value_or(-1), 0) << daemon->Log();
   EXPECT_TRUE(flow.ExactlyOnce());
 }

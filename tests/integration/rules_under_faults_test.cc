@@ -1,5 +1,6 @@
 // The rules again, where something breaks under a lethe that runs: its producer is fenced, its wire is cut,
 // its topics change.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
@@ -22,9 +23,13 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 using Header = std::pair<std::string, std::optional<std::string>>;
 
@@ -33,7 +38,7 @@ using Header = std::pair<std::string, std::optional<std::string>>;
 void Fence(const Flow& flow) {
   const auto fenced =
       TransactionalProducer::Start(SharedBroker().bootstrap(), absl::StrCat(flow.group(), "/test/0"));
-  ASSERT_TRUE(fenced.ok()) << fenced.status();
+  ASSERT_OK(fenced);
 }
 
 // (Inserted at once, a write fails, the batch is read again: everything looks like a duplicate and is lost.)
@@ -79,8 +84,8 @@ TEST(RulesTest, Rule3ATopicRecreatedUnderItIsReadFromItsStart) {
   flow.SendIds("a", 1, 300);
   const auto daemon = flow.Start();
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 300; }));
-  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
-  ASSERT_TRUE(SharedClient().CreateTopic(flow.input(), 1, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(flow.input()));
+  ASSERT_OK(SharedClient().CreateTopic(flow.input(), 1, {{"retention.ms", "-1"}}));
   flow.SendIds("b", 1, 200);
   // Which of the two it is depends on what it hears first: that the topic was away, or that the offset is not
   // there.
@@ -99,9 +104,9 @@ TEST(RulesTest, Rule3ATopicThatWasAwayIsReadFromItsStartWhereverAGroupStarts) {
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 0; }));
   flow.SendIds("a", 1, 300);
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 300; }));
-  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(flow.input()));
   ASSERT_TRUE(daemon->AwaitLog("was deleted"));
-  ASSERT_TRUE(SharedClient().CreateTopic(flow.input(), 1, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(flow.input(), 1, {{"retention.ms", "-1"}}));
   flow.SendIds("b", 1, 200);
   EXPECT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 200; })) << daemon->Log();
   EXPECT_TRUE(daemon->Stop());
@@ -117,13 +122,12 @@ TEST(RulesTest, Rule3AnInputDeletedUnderItIsReported) {
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 300; }));
   const auto elsewhere = other.Start();
   other.SendIds("c", 1, 100);
-  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(flow.input()));
   EXPECT_TRUE(daemon->Await([&] { return daemon->Get("/readyz").status == 503; }));
   EXPECT_TRUE(daemon->AwaitLog(absl::StrCat("input topic ", flow.input(), " was deleted")));
   EXPECT_TRUE(daemon->Await([&] { return absl::StrContains(daemon->Get("/readyz").body, "recreate it"); }));
-  EXPECT_FALSE(absl::StrContains(daemon->Get("/readyz").body, "after a crash"))
-      << daemon->Get("/readyz").body;
-  EXPECT_FALSE(absl::StrContains(daemon->Log(), "after a crash")) << daemon->Log();
+  EXPECT_THAT(daemon->Get("/readyz").body, Not(HasSubstr("after a crash")));
+  EXPECT_THAT(daemon->Log(), Not(HasSubstr("after a crash")));
   EXPECT_EQ(flow.OutputIds().size(), 300u);
   EXPECT_TRUE(daemon->Stop());
   other.SendIds("c", 50, 200);
@@ -138,12 +142,12 @@ TEST(RulesTest, Rule5AnOutputTopicThatIsDeletedUnderItCommitsNothing) {
   flow.SendIds("a", 1, 300);
   const auto daemon = flow.Start();
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 300; }));
-  ASSERT_TRUE(SharedClient().DeleteTopic(flow.output()).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(flow.output()));
   flow.SendIds("b", 1, 300);
   EXPECT_TRUE(daemon->AwaitLog("it resumes when you create it"));
   EXPECT_TRUE(daemon->Await([&] { return absl::StrContains(daemon->Get("/readyz").body, flow.output()); }));
   EXPECT_EQ(flow.Committed()[0].offset, 300);
-  ASSERT_TRUE(SharedClient().CreateTopic(flow.output(), 1, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(flow.output(), 1, {{"retention.ms", "-1"}}));
   EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 600; }));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_EQ(flow.OutputIds().size(), 300u);
@@ -163,8 +167,7 @@ TEST(RulesTest, Rule5ATransactionCommitsWhatItCarriedOutAndNothingElse) {
       daemon->Await([&] { return absl::StrContains(daemon->Get("/readyz").body, "-1 is restoring"); }));
   flow.SendIds("new", 1, 10, 0);
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 10; }));
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "-1 is restoring"))
-      << "it was too quick for this test";
+  EXPECT_THAT(daemon->Get("/readyz").body, HasSubstr("-1 is restoring")) << "it was too quick for this test";
   EXPECT_EQ(flow.Committed()[1].offset, 800);
   EXPECT_TRUE(daemon->AwaitReady());
   EXPECT_TRUE(daemon->Stop());
@@ -364,7 +367,7 @@ TEST(RulesTest, Rule14APoisonedGroupRecovers) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
   const CommittedOffset before = flow.Committed()[0];
   const std::string told = absl::StrCat(" ct=", MetadataField(before, "ct"), " ");
-  ASSERT_TRUE(absl::StrContains(before.metadata, told)) << before.metadata;
+  ASSERT_THAT(before.metadata, HasSubstr(told));
   flow.ResetGroup({{before.offset, absl::StrReplaceAll(before.metadata, {{told, " ct=4102444800000 "}})}});
   flow.SendIds("a", 1, 300);
   flow.SendIds("b", 1, 200);
@@ -379,7 +382,7 @@ TEST(RulesTest, Rule16DeltasOfAKeyAreInOnePartitionAndExactThroughKills) {
   RetryingClients clients(TestSeed());
   Flow flow(Options(3));
   const std::string counters = UniqueName("counters");
-  ASSERT_TRUE(SharedClient().CreateTopic(counters, 3, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(counters, 3, {{"retention.ms", "-1"}}));
   const Args args = {"--counter=name=counter,key=json:/country,delta=json:/amount,output=" + counters};
   for (int round = 0; round < 3; ++round) {
     const auto daemon = flow.Start(args);
@@ -403,7 +406,7 @@ TEST(RulesTest, Rule16DeltasOfAKeyAreInOnePartitionAndExactThroughKills) {
   // A key that all partitions share.
   for (const char* shared : {"0/is", "1/is", "2/is"}) EXPECT_TRUE(expected.contains(shared)) << shared;
   const auto deltas = SharedClient().ReadSettled(counters);
-  ASSERT_TRUE(deltas.ok()) << deltas.status();
+  ASSERT_OK(deltas);
   for (const Record& record : *deltas) {
     int64_t delta = 0;
     ASSERT_TRUE(absl::SimpleAtoi(record.value.value_or(""), &delta));
@@ -421,7 +424,7 @@ TEST(RulesTest, Rule16DeltasOfAKeyAreInOnePartitionAndExactThroughKills) {
 // One instance hears of the new partition at once and hands it to the other, which may not have heard of it.
 TEST(RulesTest, Rule19ANewPartitionIsReadFromItsStart) {
   Flow flow(Options());
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.output(), 2));
   const auto first =
       flow.Start({"--instance=1", "--start=latest", "--kafka=topic.metadata.refresh.interval.ms=500"});
   ASSERT_TRUE(first->AwaitReady());
@@ -430,7 +433,7 @@ TEST(RulesTest, Rule19ANewPartitionIsReadFromItsStart) {
   flow.SendIds("a", 1, 100, 0);
   ASSERT_TRUE(first->Await(
       [&] { return first->Metric("lethe_records_total") + second->Metric("lethe_records_total") >= 100; }));
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.input(), 2));
   flow.SendIds("b", 1, 100, 1);
   EXPECT_TRUE(second->Await([&] { return flow.OutputIds().size() == 200; })) << first->Log();
   EXPECT_TRUE(first->Stop());
@@ -443,7 +446,7 @@ TEST(RulesTest, Rule19APartitionThatHasNowhereToGoIsHeldAndNoOther) {
   flow.SendIds("a", 1, 100);
   const auto daemon = flow.Start();
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 100; }));
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.input(), 2));
   flow.SendIds("b", 1, 100, 1);
   ASSERT_TRUE(daemon->AwaitLog("-1 is held at offset 0: "));
   flow.SendIds("a", 51, 200);
@@ -453,7 +456,7 @@ TEST(RulesTest, Rule19APartitionThatHasNowhereToGoIsHeldAndNoOther) {
     return ready.status == 503 && absl::StrContains(ready.body, "it resumes when you add partitions there") &&
            daemon->Metric("lethe_partition_failed") == 1;
   })) << daemon->Get("/readyz").body;
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.output(), 2));
   EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 300; }));
   EXPECT_TRUE(daemon->AwaitReady());
   EXPECT_TRUE(daemon->Stop());

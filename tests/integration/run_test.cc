@@ -9,6 +9,7 @@
 #include "tests/support/pipeline.h"
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -25,22 +26,22 @@ absl::StatusOr<std::unique_ptr<Pipeline>> NewPipeline(const std::string& name) {
 TEST(RunTest, EachEventOnce) {
   RetryingClients clients(TestSeed());
   const auto pipeline = NewPipeline("orders");
-  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
-  ASSERT_TRUE((*pipeline)->Send(clients.Take(50'000)).ok());
+  ASSERT_OK(pipeline);
+  ASSERT_OK((*pipeline)->Send(clients.Take(50'000)));
   const absl::Status ended = (*pipeline)->RunToEnd();
-  ASSERT_TRUE(ended.ok()) << ended;
+  ASSERT_OK(ended);
   EXPECT_TRUE((*pipeline)->ExactlyOnce(clients.totals()));
 }
 
 TEST(RunTest, ASecondRunGoesOnWhereTheFirstEnded) {
   RetryingClients clients(TestSeed());
   const auto pipeline = NewPipeline("orders");
-  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  ASSERT_OK(pipeline);
   for (int run = 0; run < 3; ++run) {
     // Copies of what one run has passed come in the next.
-    ASSERT_TRUE((*pipeline)->Send(clients.Take(5'000)).ok());
+    ASSERT_OK((*pipeline)->Send(clients.Take(5'000)));
     const absl::Status ended = (*pipeline)->RunToEnd();
-    ASSERT_TRUE(ended.ok()) << ended;
+    ASSERT_OK(ended);
   }
   EXPECT_TRUE((*pipeline)->ExactlyOnce(clients.totals()));
 }
@@ -50,9 +51,9 @@ TEST(RunTest, EachEventOnceThroughTenKills) {
   RetryingClients clients(seed);
   std::mt19937_64 random(seed);
   const auto pipeline = NewPipeline("orders");
-  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  ASSERT_OK(pipeline);
   const absl::Status ended = (*pipeline)->RunKilled(10, clients.Take(100'000), random);
-  ASSERT_TRUE(ended.ok()) << ended;
+  ASSERT_OK(ended);
   EXPECT_TRUE((*pipeline)->ExactlyOnce(clients.totals()));
 }
 

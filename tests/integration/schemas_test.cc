@@ -1,4 +1,5 @@
 // Records whose schemas are in a registry: away, slow, refusing and back, while lethe runs and is killed.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -18,9 +19,12 @@
 #include "tests/support/fake_registry.h"
 #include "tests/support/flow.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr int kFrameBytes = 5;
 const Args kById = {"--id=avro:/id"};
@@ -76,9 +80,9 @@ TEST(SchemaRegistryDaemonTest, AHeldPartitionIsNamedAndOthersGoOn) {
   const auto daemon = flow.Start(kById + Args{"--schema-registry=" + registry.url()});
   ASSERT_TRUE(daemon->Await([&] { return absl::StrContains(daemon->Get("/readyz").body, "schema id 2"); }));
   EXPECT_EQ(daemon->Get("/readyz").status, 503);
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "-0 is held at offset 1"));
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "503"));
-  EXPECT_TRUE(absl::StrContains(daemon->Get("/status").body, "\"held\""));
+  EXPECT_THAT(daemon->Get("/readyz").body, HasSubstr("-0 is held at offset 1"));
+  EXPECT_THAT(daemon->Get("/readyz").body, HasSubstr("503"));
+  EXPECT_THAT(daemon->Get("/status").body, HasSubstr("\"held\""));
   flow.Send({{Event("d", 1, 0, 1)}});
   EXPECT_TRUE(daemon->Await([&] { return Passed(flow).size() == 3; }));
   EXPECT_FALSE(Passed(flow).contains("b"));
@@ -169,14 +173,14 @@ TEST(SchemaRegistryDaemonTest, EachEventOnceWhateverTheRegistryDoes) {
       ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_schemas_waiting") > 0; }));
     }
     if (round % 2 == 0) {
-      ASSERT_TRUE(daemon->process().Signal(SIGKILL).ok());  // while partitions wait
+      ASSERT_OK(daemon->process().Signal(SIGKILL));  // while partitions wait
       continue;
     }
     registry.PutAll(nullptr);
     ASSERT_TRUE(daemon->AwaitReady());
     const size_t before = Passed(flow).size();
     ASSERT_TRUE(daemon->Await([&] { return Passed(flow).size() > before || Passed(flow) == sent; }));
-    ASSERT_TRUE(daemon->process().Signal(SIGKILL).ok());
+    ASSERT_OK(daemon->process().Signal(SIGKILL));
   }
   registry.PutAll(nullptr);
   ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));

@@ -1,4 +1,5 @@
 // Copies in different partitions: found with `scope: topic`, warned of without.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -19,9 +20,13 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 FlowOptions Options(int partitions) { return {LETHE_PROGRAM, partitions, {}, {}}; }
 
@@ -122,7 +127,7 @@ TEST(ScopeTest, Rule20TheTopicBetweenTakesTheInputsTimestamps) {
   EXPECT_NE(check.exit_code, 2) << check.out;
   const Finished first = flow.RunToEnd({"--scope=topic"});
   ASSERT_TRUE(EndsWell(first));
-  EXPECT_FALSE(absl::StrContains(first.err, "does not exist")) << "of a topic that it has just created";
+  EXPECT_THAT(first.err, Not(HasSubstr("does not exist"))) << "of a topic that it has just created";
   EXPECT_EQ(flow.Output().size(), 10u);
 }
 
@@ -164,7 +169,7 @@ TEST(ScopeTest, OnlyPartitionsThatTheOutputLacksAreHeld) {
   Flow flow(Options(1));
   flow.SendIds("a", 1, 100);
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.input(), 2));
   flow.SendIds("b", 1, 100, 1);
   const auto daemon = flow.Start({"--scope=topic", "--kafka=topic.metadata.refresh.interval.ms=300000"});
   ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-1 is held at offset 0: "));
@@ -176,7 +181,7 @@ TEST(ScopeTest, OnlyPartitionsThatTheOutputLacksAreHeld) {
            absl::StrContains(ready.body, absl::StrCat("--alter --topic ", flow.output(), " --partitions 2"));
   })) << daemon->Get("/readyz").body;
   EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.output(), 2));
   EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 300; })) << daemon->Log();
   EXPECT_TRUE(daemon->AwaitReady());
   EXPECT_TRUE(daemon->Stop());
@@ -191,13 +196,13 @@ TEST(ScopeTest, AnOutputDeletedUnderItIsReportedAndAwaited) {
   flow.SendIds("a", 1, 100);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
   ASSERT_TRUE(daemon->AwaitReady());
-  ASSERT_TRUE(SharedClient().DeleteTopic(flow.output()).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(flow.output()));
   flow.SendIds("b", 1, 100);
   EXPECT_TRUE(daemon->Await([&] {
     const HttpAnswer ready = daemon->Get("/readyz");
     return ready.status == 503 && absl::StrContains(ready.body, "it resumes when you create it");
   })) << daemon->Log();
-  ASSERT_TRUE(SharedClient().CreateTopic(flow.output(), 1, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(flow.output(), 1, {{"retention.ms", "-1"}}));
   EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 100; })) << daemon->Log();
   EXPECT_TRUE(daemon->AwaitReady()) << daemon->Get("/readyz").body;
   EXPECT_TRUE(daemon->Stop());
@@ -207,7 +212,7 @@ TEST(ScopeTest, AnOutputDeletedUnderItIsReportedAndAwaited) {
 TEST(ScopeTest, PoliciesAreThoseOfTheInput) {
   Flow flow(Options(2));
   const std::string diverted_topic = flow.input() + "-diverted";
-  ASSERT_TRUE(SharedClient().CreateTopic(diverted_topic, 2).ok());
+  ASSERT_OK(SharedClient().CreateTopic(diverted_topic, 2));
   std::vector<Record> records = {WithId("a", 0), WithId("a", 1), WithId("b", 1)};
   records[2].value = "{";
   for (Record& record : records) record.key = std::nullopt;
@@ -232,7 +237,7 @@ TEST(ScopeTest, PoliciesAreThoseOfTheInput) {
   flow.Send({&records[2], 1});
   const Finished failed = flow.RunToEnd({"--scope=topic", "--on-malformed=fail"});
   EXPECT_EQ(failed.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(failed.err, absl::StrCat(flow.input(), "-1 offset 2 ("))) << failed.err;
+  EXPECT_THAT(failed.err, HasSubstr(absl::StrCat(flow.input(), "-1 offset 2 (")));
 }
 
 // The topic that the records are copied to is lethe's own: it deletes what no restart needs.
@@ -260,7 +265,7 @@ TEST(ScopeTest, RecordsThatNoRestartNeedsAreDeleted) {
   flow.Send(retries);
   const Finished again = flow.RunToEnd(args);
   ASSERT_TRUE(EndsWell(again));
-  EXPECT_FALSE(absl::StrContains(again.err, "short history")) << again.err;
+  EXPECT_THAT(again.err, Not(HasSubstr("short history")));
   EXPECT_EQ(flow.Output().size(), 5000u);
 }
 
@@ -270,11 +275,11 @@ TEST(ScopeTest, TheWayOfAnIdMustNotChange) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
   const Finished other_id = flow.RunToEnd({"--scope=topic", "--id=key"});
   EXPECT_EQ(other_id.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(other_id.err, "has so far routed by another id")) << other_id.err;
-  ASSERT_TRUE(SharedClient().AddPartitions(RepartitionTopic(flow), 3).ok());
+  EXPECT_THAT(other_id.err, HasSubstr("has so far routed by another id"));
+  ASSERT_OK(SharedClient().AddPartitions(RepartitionTopic(flow), 3));
   const Finished wider = flow.RunToEnd({"--scope=topic"});
   EXPECT_EQ(wider.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(wider.err, "has another number of partitions than before")) << wider.err;
+  EXPECT_THAT(wider.err, HasSubstr("has another number of partitions than before"));
 }
 
 // From the scope that finds no copies to the one that does: no step writes the input to the former output
@@ -288,11 +293,10 @@ TEST(ScopeTest, AnotherScopeDoesNotWriteToTheFormerOutputAgain) {
   EXPECT_EQ(same_group.exit_code, 1) << same_group.err;
   const std::string group = flow.group() + "-2";
   const std::string output = flow.output() + "-2";
-  EXPECT_TRUE(absl::StrContains(same_group.err, absl::StrCat("--group ", group, " --output ", output)))
-      << same_group.err;
+  EXPECT_THAT(same_group.err, HasSubstr(absl::StrCat("--group ", group, " --output ", output)));
   const Finished same_output = flow.RunToEnd({"--scope=topic", "--group=" + group});
   EXPECT_EQ(same_output.exit_code, 1) << same_output.err;
-  EXPECT_TRUE(absl::StrContains(same_output.err, "--output " + output)) << same_output.err;
+  EXPECT_THAT(same_output.err, HasSubstr("--output " + output));
   for (const std::string& each : {flow.group(), group}) {
     EXPECT_FALSE(SharedClient().Exists(absl::StrCat(each, "-", flow.input(), "-repartition")).value())
         << each;
@@ -304,7 +308,7 @@ TEST(ScopeTest, AnotherScopeDoesNotWriteToTheFormerOutputAgain) {
   EXPECT_EQ(flow.RunCommand("check", create).exit_code, 0);
   const Finished run = flow.RunToEnd(args);
   ASSERT_TRUE(EndsWell(run));
-  EXPECT_FALSE(absl::StrContains(run.err, "created again")) << run.err;
+  EXPECT_THAT(run.err, Not(HasSubstr("created again")));
   EXPECT_EQ(SharedClient().ReadSettled(output)->size(), 100u);
   ASSERT_TRUE(EndsWell(flow.RunToEnd(args))) << "the group has begun";
 }
@@ -318,31 +322,31 @@ TEST(ScopeTest, AMissingRepartitionTopicIsNotRecreatedSilently) {
   const std::string topic = RepartitionTopic(flow);
   const std::string group = flow.group() + "-repartition";
   const std::vector<CommittedOffset> routed = SharedClient().Committed(group, flow.input()).value();
-  ASSERT_TRUE(SharedClient().DeleteTopic(topic).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(topic));
   const std::string gone = absl::StrCat("repartition topic ", topic, " is gone, and group ", group,
                                         " has routed records of ", flow.input(), " to it");
   const std::string remedy =
       absl::StrCat("--group ", group, " --topic ", flow.input(), " --reset-offsets --to-earliest --execute");
   const Finished check = flow.RunCommand("check", args);
   EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
-  EXPECT_TRUE(absl::StrContains(check.out, gone)) << check.out;
-  EXPECT_TRUE(absl::StrContains(check.out, remedy)) << check.out;
+  EXPECT_THAT(check.out, HasSubstr(gone));
+  EXPECT_THAT(check.out, HasSubstr(remedy));
   const Finished run = flow.RunToEnd(args);
   EXPECT_EQ(run.exit_code, 1) << run.err;
-  EXPECT_TRUE(absl::StrContains(run.err, gone)) << run.err;
-  EXPECT_TRUE(absl::StrContains(run.err, remedy)) << run.err;
+  EXPECT_THAT(run.err, HasSubstr(gone));
+  EXPECT_THAT(run.err, HasSubstr(remedy));
   EXPECT_FALSE(SharedClient().Exists(topic).value()) << "it was recreated";
   EXPECT_EQ(SharedClient().Committed(group, flow.input())->front().metadata, routed.front().metadata);
 
   // Nor is it taken for the former one when it is created by hand.
-  ASSERT_TRUE(SharedClient().CreateTopic(topic, 2, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(topic, 2, {{"retention.ms", "-1"}}));
   const std::string recreated = "may have been deleted and created again";
   const Finished warned = flow.RunCommand("check", args);
-  EXPECT_TRUE(absl::StrContains(warned.out, recreated)) << warned.out;
-  EXPECT_TRUE(absl::StrContains(warned.out, remedy)) << warned.out;
+  EXPECT_THAT(warned.out, HasSubstr(recreated));
+  EXPECT_THAT(warned.out, HasSubstr(remedy));
   const Finished warns = flow.RunToEnd(args);
-  EXPECT_TRUE(absl::StrContains(warns.err, recreated)) << warns.err;
-  EXPECT_FALSE(absl::StrContains(flow.RunToEnd(args).err, recreated));
+  EXPECT_THAT(warns.err, HasSubstr(recreated));
+  EXPECT_THAT(flow.RunToEnd(args).err, Not(HasSubstr(recreated)));
 
   // As it is said there: all of it is judged again, and is in the output once more.
   flow.ResetGroup({{0, ""}, {0, ""}}, group);
@@ -357,8 +361,8 @@ TEST(ScopeTest, TheInputMayGrow) {
   Flow flow(Options(2));
   flow.SendIds("a", 1, 100, 0);
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 4).ok());
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 4).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.input(), 4));
+  ASSERT_OK(SharedClient().AddPartitions(flow.output(), 4));
   flow.SendIds("a", 51, 150, 3);
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
   EXPECT_TRUE(OncePerTopic(flow));
@@ -382,7 +386,7 @@ TEST(ScopeTest, CopiesWithOtherKeysAreWarnedOf) {
               differ)
         << finished.err;
     EXPECT_EQ(absl::StrContains(finished.err, "set scope to topic, or key the records by the id"), differ);
-    EXPECT_FALSE(absl::StrContains(finished.err, "have no key")) << finished.err;
+    EXPECT_THAT(finished.err, Not(HasSubstr("have no key")));
   }
 }
 
@@ -486,11 +490,11 @@ TEST(ScopeTest, Rule20NoCopyPassesAfterABacklogOfTwoProcessesAndAKill) {
   ASSERT_TRUE(one->Await([&] { return routes_half(*one) && routes_half(*two); })) << two->Log();
   // What is not in the log yet is not waited for, so they are stopped meanwhile, for longer than a router
   // believes what it was told of a partition's end.
-  for (const auto& daemon : {one.get(), two.get()}) ASSERT_TRUE(daemon->process().Signal(SIGSTOP).ok());
+  for (const auto& daemon : {one.get(), two.get()}) ASSERT_OK(daemon->process().Signal(SIGSTOP));
   constexpr int kIds = 10'000;
   flow.Send(Backlog(kIds, absl::Hours(1), random));
   absl::SleepFor(absl::Seconds(4));
-  for (const auto& daemon : {one.get(), two.get()}) ASSERT_TRUE(daemon->process().Signal(SIGCONT).ok());
+  for (const auto& daemon : {one.get(), two.get()}) ASSERT_OK(daemon->process().Signal(SIGCONT));
   ASSERT_TRUE(two->Await([&] { return flow.OutputSize() > kIds / 4; }));
   one.reset();  // killed
   one = start("--instance=1");
@@ -511,7 +515,7 @@ TEST(ScopeTest, AnInputThatLooksUnkeyedIsWarnedOf) {
   flow.Send(Unkeyed(clients.Take(3000), 2, random));
   const auto daemon = flow.Start();
   ASSERT_TRUE(daemon->AwaitLog("records have no key"));
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "set scope to topic, or key the records")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("set scope to topic, or key the records"));
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_unkeyed_records_total") == 3000; }));
   EXPECT_TRUE(daemon->Stop());
 
@@ -519,7 +523,7 @@ TEST(ScopeTest, AnInputThatLooksUnkeyedIsWarnedOf) {
   keyed.Send(clients.Take(3000));
   const Finished finished = keyed.RunToEnd();
   ASSERT_TRUE(EndsWell(finished));
-  EXPECT_FALSE(absl::StrContains(finished.err, "have no key")) << finished.err;
+  EXPECT_THAT(finished.err, Not(HasSubstr("have no key")));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // `lethe run` and `lethe check` against a broker that asks who they are, over TLS, and lets them do only what
 // its ACLs say. No secret may be seen anywhere, whatever goes wrong.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,9 +26,12 @@
 #include "tests/support/free_port.h"
 #include "tests/support/pipeline.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr char kPassword[] = "hunter2-of-the-user";
 constexpr char kWrongPassword[] = "hunter3-which-is-wrong";
@@ -189,7 +193,7 @@ class SecurityTest : public testing::Test {
     return acls;
   }
   static void Grant(const std::vector<Acl>& acls) {
-    for (const Acl& acl : acls) ASSERT_TRUE(acls_->Grant(acl).ok());
+    for (const Acl& acl : acls) ASSERT_OK(acls_->Grant(acl));
   }
 
   static testing::AssertionResult NoSecretIn(const std::string& text) {
@@ -241,22 +245,22 @@ TEST_F(SecurityTest, DeniedOperationsAreReportedAndLoseNothing) {
     std::string said;
   } cases[] = {{0, "ransactional"}, {1, flow.input()}, {2, flow.output()}, {3, flow.group()}};
   for (const auto& [left_out, said] : cases) {
-    ASSERT_TRUE(acls_->Revoke(needed[left_out]).ok());
+    ASSERT_OK(acls_->Revoke(needed[left_out]));
     for (size_t i = 0; i < needed.size(); ++i) {
       if (i == left_out || (i == 0 && left_out > 1)) continue;  // the first is granted by then
-      ASSERT_TRUE(acls_->Grant(needed[i]).ok());
+      ASSERT_OK(acls_->Grant(needed[i]));
     }
     const Finished finished = flow.RunToEnd(args);
     EXPECT_EQ(finished.exit_code, 1) << said << "\n" << finished.err;
-    EXPECT_TRUE(absl::StrContains(finished.err, said)) << finished.err;
-    EXPECT_TRUE(absl::StrContains(finished.err, "uthoriz")) << finished.err;
-    EXPECT_TRUE(absl::StrContains(finished.err, "grant this user")) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(said));
+    EXPECT_THAT(finished.err, HasSubstr("uthoriz"));
+    EXPECT_THAT(finished.err, HasSubstr("grant this user"));
     EXPECT_TRUE(NoSecretIn(finished.err));
     EXPECT_EQ(flow.OutputSize(), 0);
     EXPECT_LE(flow.Committed()[0].offset, 0);
     const Finished check = flow.RunCommand("check", args);
     EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
-    EXPECT_TRUE(absl::StrContains(check.out, "grant this user")) << check.out;
+    EXPECT_THAT(check.out, HasSubstr("grant this user"));
     EXPECT_TRUE(NoSecretIn(check.out + check.err));
     EXPECT_EQ(flow.OutputSize(), 0);
     EXPECT_LE(flow.Committed()[0].offset, 0);
@@ -292,7 +296,7 @@ TEST_F(SecurityTest, EachDeniedTopicBesideTheOutputIsNamed) {
              {"User:lethe", Acl::Resource::kGroup, flow.group() + "-repartition", kRead}});
     }
     if (!made) {
-      ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+      ASSERT_OK(SharedClient().CreateTopic(topic, 1));
     }
     Args args = Scram("SCRAM-SHA-256");
     args.push_back(repartition ? option : option + topic);
@@ -302,9 +306,9 @@ TEST_F(SecurityTest, EachDeniedTopicBesideTheOutputIsNamed) {
     const auto expect_denied = [&, &remedy = remedy] {
       const Finished denied = flow.RunToEnd(args);
       EXPECT_EQ(denied.exit_code, 1) << denied.err;
-      EXPECT_TRUE(absl::StrContains(denied.err, "uthoriz")) << denied.err;
+      EXPECT_THAT(denied.err, HasSubstr("uthoriz"));
       const std::string grant = absl::StrCat("grant this user ", remedy, " on topic ", topic);
-      EXPECT_TRUE(absl::StrContains(denied.err, grant)) << denied.err;
+      EXPECT_THAT(denied.err, HasSubstr(grant));
       EXPECT_TRUE(NoSecretIn(denied.out + denied.err));
       EXPECT_EQ(flow.OutputSize(), 0);
       EXPECT_LE(flow.Committed()[0].offset, 0);
@@ -312,8 +316,8 @@ TEST_F(SecurityTest, EachDeniedTopicBesideTheOutputIsNamed) {
     expect_denied();
     const Finished check = flow.RunCommand("check", args);
     EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
-    EXPECT_TRUE(absl::StrContains(check.out, topic)) << check.out;
-    EXPECT_TRUE(absl::StrContains(check.out, "grant this user")) << check.out;
+    EXPECT_THAT(check.out, HasSubstr(topic));
+    EXPECT_THAT(check.out, HasSubstr("grant this user"));
     Grant(On(topic, {kWrite}));
     if (made) {
       Grant(On(topic, {kRead}));
@@ -344,7 +348,7 @@ TEST_F(SecurityTest, TopicsWithoutWritePermissionAreReportedAtRunTime) {
   const std::string counters = flow.input() + "-counters", diverted = flow.input() + "-diverted";
   Grant(Needed(flow, "User:lethe"));
   for (const std::string& topic : {counters, diverted}) {
-    ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+    ASSERT_OK(SharedClient().CreateTopic(topic, 1));
     Grant(On(topic, {RD_KAFKA_ACL_OPERATION_DESCRIBE}));
   }
   Args args = Scram("SCRAM-SHA-256");
@@ -384,13 +388,12 @@ TEST_F(SecurityTest, RevokedPermissionsAreAwaited) {
   flow.SendIds("a", 1, 100);
   const auto daemon = flow.Start(args);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
-  ASSERT_TRUE(acls_->Revoke(needed[2]).ok());
+  ASSERT_OK(acls_->Revoke(needed[2]));
   flow.SendIds("a", 51, 200);
   ASSERT_TRUE(daemon->AwaitLog("uthoriz"));
   HttpAnswer ready;
   ASSERT_TRUE(daemon->Await([&] { return (ready = daemon->Get("/readyz")).status == 503; }));
-  EXPECT_TRUE(absl::StrContains(ready.body, "transactions in a row were aborted: Broker: Topic auth"))
-      << ready.body;
+  EXPECT_THAT(ready.body, HasSubstr("transactions in a row were aborted: Broker: Topic auth"));
   EXPECT_TRUE(NoSecretIn(daemon->Log() + ready.body));
   // The copies of what is out need no permission: small transactions of them alone are committed.
   EXPECT_LE(flow.Committed()[0].offset, 150);
@@ -425,7 +428,7 @@ TEST_F(SecurityTest, ARevokedTopicOfAListStandsAlone) {
   other.SendIds("b", 1, 100);
   ASSERT_TRUE(daemon.Await([&] { return daemon.Metric("lethe_records_total") == 200; })) << daemon.Log();
   const Acl& read = needed[1];
-  ASSERT_TRUE(acls_->Revoke(read).ok());
+  ASSERT_OK(acls_->Revoke(read));
   HttpAnswer ready;
   ASSERT_TRUE(daemon.Await([&] {
     flow.SendIds("a", 51, 52);
@@ -438,7 +441,7 @@ TEST_F(SecurityTest, ARevokedTopicOfAListStandsAlone) {
   ASSERT_TRUE(daemon.Await([&] { return other.Output().size() == 200; })) << daemon.Log();
   EXPECT_EQ(daemon.Get("/readyz").status, 200);
   EXPECT_TRUE(NoSecretIn(daemon.Log()));
-  ASSERT_TRUE(acls_->Grant(read).ok());
+  ASSERT_OK(acls_->Grant(read));
   flow.SendIds("a", 90, 200);
   ASSERT_TRUE(daemon.Await([&] { return flow.Output().size() == 200; })) << daemon.Log();
   EXPECT_TRUE(daemon.Await([&] { return daemon.Get("/readyz").body == "ready\n"; })) << ready.body;
@@ -501,12 +504,12 @@ TEST_F(SecurityTest, AWrongPasswordEndsItWithTheReason) {
     args.push_back(absl::StrCat("--log-format=", format));
     const Finished finished = flow.RunToEnd(args);
     EXPECT_EQ(finished.exit_code, 1) << finished.err;
-    EXPECT_TRUE(absl::StrContains(finished.err, "the brokers do not let this user in")) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr("the brokers do not let this user in"));
     EXPECT_TRUE(NoSecretIn(finished.out + finished.err));
   }
   const Finished check = flow.RunCommand("check", Scram("SCRAM-SHA-256", kWrongPassword));
   EXPECT_EQ(check.exit_code, 2);
-  EXPECT_TRUE(absl::StrContains(check.out, "the brokers do not let this user in")) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("the brokers do not let this user in"));
   EXPECT_TRUE(NoSecretIn(check.out + check.err));
 }
 
@@ -545,8 +548,7 @@ TEST_F(SecurityTest, AWrongProtocolIsNamedByEachCommand) {
     for (size_t i = 0; i < started.size(); ++i) {
       EXPECT_NE(started[i]->Wait(absl::Minutes(1)).value_or(0), 0) << commands[i][0];
       const std::string said = started[i]->Stdout() + started[i]->Stderr();
-      EXPECT_TRUE(absl::StrContains(said, each.named)) << each.protocol << " of " << commands[i][0] << ":\n"
-                                                       << said;
+      EXPECT_THAT(said, HasSubstr(each.named)) << each.protocol << " of " << commands[i][0];
     }
   }
 }
@@ -572,7 +574,7 @@ TEST_F(SecurityTest, VerifyNeedsReadAlone) {
   ProcessOptions verify;
   verify.args = {LETHE_PROGRAM, "verify", "--config", config, "--since", "all"};
   const absl::StatusOr<Finished> finished = RunToEnd(verify, absl::Minutes(1));
-  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_OK(finished);
   EXPECT_EQ(finished->exit_code, 0) << finished->out << finished->err;
   EXPECT_TRUE(NoSecretIn(finished->out + finished->err));
 }
@@ -590,8 +592,8 @@ TEST_F(SecurityTest, AConsumerThatCannotBeRecreatedEndsItWithTheReason) {
   std::filesystem::remove(key);
   const auto other = flow.Start({"--static-membership=true"});
   EXPECT_EQ(daemon->process().Wait(absl::Seconds(30)).value_or(-1), 1) << daemon->Log();
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the consumer cannot be recreated")) << daemon->Log();
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "ssl.key.location")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("the consumer cannot be recreated"));
+  EXPECT_THAT(daemon->Log(), HasSubstr("ssl.key.location"));
   EXPECT_TRUE(NoSecretIn(daemon->Log()));
   flow.SendIds("a", 51, 200);
   EXPECT_TRUE(other->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
@@ -611,12 +613,11 @@ TEST_F(SecurityTest, AProducerThatCannotBeRecreatedEndsItWithTheReason) {
   flow.SendIds("a", 1, 100);
   ASSERT_TRUE(daemon->Await([&] { return flow.OutputSize() >= 100; }));
   std::filesystem::remove(key);
-  ASSERT_TRUE(
-      TransactionalProducer::Start(SharedBroker().bootstrap(), absl::StrCat(flow.group(), "/test/0")).ok());
+  ASSERT_OK(TransactionalProducer::Start(SharedBroker().bootstrap(), absl::StrCat(flow.group(), "/test/0")));
   const auto other = flow.Start({"--instance=other"});
   EXPECT_EQ(daemon->process().Wait(absl::Seconds(30)).value_or(-1), 1) << daemon->Log();
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the producer cannot go on")) << daemon->Log();
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "ssl.key.location")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("the producer cannot go on"));
+  EXPECT_THAT(daemon->Log(), HasSubstr("ssl.key.location"));
   EXPECT_TRUE(NoSecretIn(daemon->Log()));
   flow.SendIds("a", 51, 200);
   EXPECT_TRUE(other->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));

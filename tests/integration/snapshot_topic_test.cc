@@ -1,6 +1,7 @@
 // Snapshots in a topic: loads that take long, stops in the middle, and what nobody needs any more.
 #include "src/pipeline/snapshots/snapshot_topic.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -31,9 +32,13 @@
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 // Keys that have a value: what compaction would leave.
 std::set<std::string> KeysOf(const std::string& topic) {
@@ -57,9 +62,7 @@ bool AnyIsOf(const std::set<std::string>& keys, const std::string& snapshot) {
 // One partition whose snapshots go to a topic, every second.
 class SnapshotsInTopicTest : public testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(SharedClient().CreateTopic(topic_, 1, {{"cleanup.policy", "compact"}}).ok());
-  }
+  void SetUp() override { ASSERT_OK(SharedClient().CreateTopic(topic_, 1, {{"cleanup.policy", "compact"}})); }
 
   void Send(int records) {
     flow_.SendIds("n", static_cast<int>(sent_), static_cast<int>(sent_) + records - 1);
@@ -111,7 +114,7 @@ class SnapshotsInTopicTest : public testing::Test {
       other.value = std::string(3000, 'x');
       other.timestamp_ms = absl::ToUnixMillis(absl::Now() + absl::Minutes(30));
       other.partition = 0;
-      ASSERT_TRUE(SharedClient().Produce(topic_, {&other, 1}).ok());
+      ASSERT_OK(SharedClient().Produce(topic_, {&other, 1}));
     }
     Send(3000);
     const auto daemon = flow_.Start(args_);
@@ -122,7 +125,7 @@ class SnapshotsInTopicTest : public testing::Test {
     flow_.SendIds("n", 0, 999);
     const Finished finished = flow_.RunToEnd(args_);
     EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    EXPECT_TRUE(absl::StrContains(finished.err, "is loaded")) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr("is loaded"));
     EXPECT_TRUE(flow_.ExactlyOnce());
   }
 
@@ -193,7 +196,7 @@ TEST_F(SnapshotsInTopicTest, ALoadThatTakesLongIsNoHangNorLeavesTheGroup) {
   EXPECT_GT(SteadyNow() - start, kLimit + absl::Seconds(1)) << "too fast for this test";
   EXPECT_LT(watchdog.longest_silence(), kLimit);
   ASSERT_TRUE(daemon->AwaitReady());
-  EXPECT_FALSE(absl::StrContains(daemon->Log(), "MAXPOLL")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), Not(HasSubstr("MAXPOLL")));
   EXPECT_TRUE(daemon->Stop()) << daemon->Log();
   ExpectAllOnce();
 }
@@ -209,9 +212,9 @@ TEST_F(SnapshotsInTopicTest, AStopWhileOneIsLoadedEndsWell) {
   const absl::Time start = SteadyNow();
   EXPECT_TRUE(daemon->Stop()) << daemon->Log();
   EXPECT_LT(SteadyNow() - start, absl::Seconds(3));
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "all committed, left the group")) << daemon->Log();
-  EXPECT_FALSE(absl::StrContains(daemon->Log(), "is loaded")) << "too fast for this test";
-  EXPECT_FALSE(absl::StrContains(daemon->Log(), "is rebuilt from the log")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("all committed, left the group"));
+  EXPECT_THAT(daemon->Log(), Not(HasSubstr("is loaded"))) << "too fast for this test";
+  EXPECT_THAT(daemon->Log(), Not(HasSubstr("is rebuilt from the log")));
   EXPECT_EQ(Named(), named);
   ExpectAllOnce();
 }
@@ -245,7 +248,7 @@ TEST_F(SnapshotsInTopicTest, LeftoversOfAKilledProcessAreDeletedByTheNextOwner) 
     chunk.value = "x";
     chunk.timestamp_ms = absl::ToUnixMillis(id.time());
     chunk.partition = 0;
-    EXPECT_TRUE(SharedClient().Produce(topic_, {&chunk, 1}).ok());
+    EXPECT_OK(SharedClient().Produce(topic_, {&chunk, 1}));
     return *chunk.key;
   };
   const std::string unfinished = chunk_of(sent_, absl::Now());
@@ -254,7 +257,7 @@ TEST_F(SnapshotsInTopicTest, LeftoversOfAKilledProcessAreDeletedByTheNextOwner) 
   others.key = absl::StrCat("other-", flow_.group(), "/", flow_.input(), "/0/0-0000000000000001/0");
   others.value = "x";
   others.partition = 0;
-  ASSERT_TRUE(SharedClient().Produce(topic_, {&others, 1}).ok());
+  ASSERT_OK(SharedClient().Produce(topic_, {&others, 1}));
 
   const auto daemon = flow_.Start(args_);
   ASSERT_TRUE(AwaitAnotherNamed(*daemon));
@@ -280,9 +283,8 @@ class SnapshotTopicStoreTest : public testing::Test {
     options_.process.snapshots.topic = options_.input + "-snapshots";
   }
   void SetUp() override {
-    ASSERT_TRUE(SharedClient()
-                    .CreateTopic(options_.process.snapshots.topic, 1, {{"cleanup.policy", "compact"}})
-                    .ok());
+    ASSERT_OK(
+        SharedClient().CreateTopic(options_.process.snapshots.topic, 1, {{"cleanup.policy", "compact"}}));
     stage_ = DedupStage::Create(options_.stage).value();
     filter_ = stage_->Open("orders-0").value();
   }
@@ -308,13 +310,13 @@ TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
   record.timestamp_ms = absl::ToUnixMillis(others.time());
   record.partition = 0;
   for (int i = 0; i < 150; ++i) {
-    ASSERT_TRUE(SharedClient().Produce(options_.process.snapshots.topic, {&record, 1}).ok());
+    ASSERT_OK(SharedClient().Produce(options_.process.snapshots.topic, {&record, 1}));
   }
   options_.process.properties = {{"queued.min.messages", "1"}, {"fetch.message.max.bytes", "3000"}};
   kafka::SnapshotProducer store_producer;
   const auto store = MakeSnapshotTopic(options_, kafka::OpenSnapshotLog(options_, store_producer).value(), 1);
   const SnapshotId own = SnapshotId::New(2, absl::Now() + absl::Seconds(1));
-  ASSERT_TRUE(store->Write(0, own, *Image(own), [] { return true; }).ok());
+  ASSERT_OK(store->Write(0, own, *Image(own), [] { return true; }));
   absl::Duration took;
   absl::Status dropped;
   std::thread dropping([&] {
@@ -324,7 +326,7 @@ TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
   });
   store->Stop();
   dropping.join();
-  EXPECT_EQ(dropped.code(), absl::StatusCode::kCancelled) << dropped;
+  EXPECT_THAT(dropped, StatusIs(absl::StatusCode::kCancelled));
   EXPECT_LT(took, absl::Seconds(2));
 }
 

@@ -1,6 +1,7 @@
 // Restore with snapshots: the rules, each played as the schedule that breaks it otherwise.
 #include "src/pipeline/snapshots/snapshots.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <librdkafka/rdkafka.h>
 #include <signal.h>
@@ -30,9 +31,13 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 class Folder {
  public:
@@ -130,13 +135,11 @@ TEST(SnapshotsTest, Rule13ARestoreBeginsAtTheSnapshotThatTheCommitNames) {
   ASSERT_TRUE(EndsWell(finished));
   EXPECT_TRUE(flow.ExactlyOnce());
   for (const int partition : {0, 1}) {
-    EXPECT_TRUE(absl::StrContains(finished.err, absl::StrCat("-", partition, ": snapshot "))) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(absl::StrCat("-", partition, ": snapshot ")));
   }
-  EXPECT_FALSE(absl::StrContains(finished.err, "is not used")) << finished.err;
+  EXPECT_THAT(finished.err, Not(HasSubstr("is not used")));
   // 6,000 records and more were not read again.
-  EXPECT_FALSE(
-      absl::StrContains(finished.err, absl::StrCat("after replaying ", sender.sent() / 2, " offsets")))
-      << finished.err;
+  EXPECT_THAT(finished.err, Not(HasSubstr(absl::StrCat("after replaying ", sender.sent() / 2, " offsets"))));
 }
 
 // Instances that share a folder: what one of them has saved is another's.
@@ -158,7 +161,7 @@ TEST(SnapshotsTest, Rule15APartitionMovesToAnInstanceThatSharesTheFolder) {
   ASSERT_TRUE(EndsWell(finished));
   for (const size_t p : {0u, 1u}) {
     const std::string loaded = absl::StrCat(flow.input(), "-", p, ": snapshot ", named[p], " is loaded");
-    EXPECT_TRUE(absl::StrContains(finished.err, loaded)) << loaded << "\n" << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(loaded));
   }
   EXPECT_TRUE(flow.ExactlyOnce());
 }
@@ -201,7 +204,7 @@ class UnusableSnapshotTest : public testing::Test {
     SendAllAgain(flow_);
     const Finished finished = flow_.RunToEnd(folder_.args() + args);
     ASSERT_TRUE(EndsWell(finished));
-    EXPECT_TRUE(absl::StrContains(finished.err, why)) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(why));
     EXPECT_TRUE(flow_.ExactlyOnce()) << finished.err;
   }
 
@@ -246,17 +249,17 @@ std::vector<CommittedOffset> WithoutRecordBefore(std::vector<CommittedOffset> co
 
 TEST_F(UnusableSnapshotTest, Rule3And15ARecreatedLogIsDetected) {
   const std::vector<CommittedOffset> committed = flow_.Committed();
-  ASSERT_TRUE(SharedClient().DeleteTopic(flow_.input()).ok());
-  ASSERT_TRUE(SharedClient().CreateTopic(flow_.input(), 1).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(flow_.input()));
+  ASSERT_OK(SharedClient().CreateTopic(flow_.input(), 1));
   flow_.SendIds("other", 1, static_cast<int>(committed[0].offset) + 100);
   flow_.ResetGroup(committed);  // with its story, as a tool that copies groups would
   const Finished refused = flow_.RunToEnd(folder_.args());
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(refused.err, "this is not the record that lethe judged")) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("this is not the record that lethe judged"));
   flow_.ResetGroup(WithoutRecordBefore(committed));
   const Finished finished = flow_.RunToEnd(folder_.args());
   ASSERT_TRUE(EndsWell(finished));
-  EXPECT_TRUE(absl::StrContains(finished.err, "the log is not the one")) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("the log is not the one"));
   // The filter is that of the new log, up to C: what comes again of it is known.
   const size_t before = flow_.OutputIds().size();
   flow_.SendIds("other", 1, 500);
@@ -268,21 +271,21 @@ TEST_F(UnusableSnapshotTest, Rule3And15ARecreatedLogIsDetected) {
 // the log comes.
 TEST_F(UnusableSnapshotTest, Rule3And15ALogThatEndsWithoutTheRecordThatIsRememberedIsSeen) {
   const std::vector<CommittedOffset> committed = flow_.Committed();
-  ASSERT_TRUE(SharedClient().DeleteTopic(flow_.input()).ok());
-  ASSERT_TRUE(SharedClient().CreateTopic(flow_.input(), 1).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(flow_.input()));
+  ASSERT_OK(SharedClient().CreateTopic(flow_.input(), 1));
   flow_.SendIds("other", 1, 200);
   std::vector<Record> aborted;
   for (int64_t i = 0; i < committed[0].offset; ++i) aborted.push_back(WithId(absl::StrCat("aborted", i)));
   const auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("aborting"));
-  ASSERT_TRUE(producer.ok()) << producer.status();
-  ASSERT_TRUE((*producer)->Begin().ok());
-  ASSERT_TRUE((*producer)->Produce(flow_.input(), aborted).ok());
-  ASSERT_TRUE((*producer)->Abort().ok());
+  ASSERT_OK(producer);
+  ASSERT_OK((*producer)->Begin());
+  ASSERT_OK((*producer)->Produce(flow_.input(), aborted));
+  ASSERT_OK((*producer)->Abort());
   ASSERT_EQ(flow_.Input().size(), 200u);  // and the abort is seen
   flow_.ResetGroup(WithoutRecordBefore(committed));
   const auto daemon = flow_.Start(folder_.args());
   ASSERT_TRUE(daemon->AwaitReady());
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the log is not the one")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("the log is not the one"));
   // It has read the new log from its start, and not only come to its end.
   flow_.SendIds("other", 1, 200);
   flow_.SendIds("new", 1, 1);
@@ -300,7 +303,7 @@ TEST_F(UnusableSnapshotTest, Rule6ACommitThatNamesNoneIsRestoredFromTheLog) {
   SendAllAgain(flow_);
   const Finished finished = flow_.RunToEnd(folder_.args());
   ASSERT_TRUE(EndsWell(finished));
-  EXPECT_FALSE(absl::StrContains(finished.err, "is loaded")) << finished.err;
+  EXPECT_THAT(finished.err, Not(HasSubstr("is loaded")));
   EXPECT_TRUE(flow_.ExactlyOnce());
 }
 
@@ -319,7 +322,7 @@ TEST(SnapshotsTest, Rule15AFullDiskIsReportedAndTheStreamGoesOn) {
       sender.Send(20);
       return daemon->Metric("lethe_snapshot_errors_total") >= 2;
     }));
-    EXPECT_TRUE(absl::StrContains(daemon->Log(), "File too large")) << daemon->Log();
+    EXPECT_THAT(daemon->Log(), HasSubstr("File too large"));
     ASSERT_TRUE(daemon->Await(
         [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
     EXPECT_EQ(daemon->Get("/readyz").status, 200);
@@ -327,7 +330,7 @@ TEST(SnapshotsTest, Rule15AFullDiskIsReportedAndTheStreamGoesOn) {
   SendAllAgain(flow);
   const Finished finished = flow.RunToEnd(folder.args());
   ASSERT_TRUE(EndsWell(finished));
-  EXPECT_TRUE(absl::StrContains(finished.err, "is loaded")) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("is loaded"));
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
@@ -335,7 +338,7 @@ TEST(SnapshotsTest, AFolderThatCannotBeIsRefusedWithTheRemedy) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const Finished finished = flow.RunToEnd({"--snapshots-to=folder:/proc/nothing/here"});
   EXPECT_EQ(finished.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(finished.err, "set snapshots.to to another")) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("set snapshots.to to another"));
 }
 
 // Kills and comings and goings while snapshots are taken all the time.
@@ -404,9 +407,9 @@ TEST(SnapshotTopicTest, Rule15And17APartitionMovesToAnInstanceThatNeverHadIt) {
   const Finished finished = flow.RunToEnd(args + Args{"--instance=two"});
   ASSERT_TRUE(EndsWell(finished));
   for (const int partition : {0, 1}) {
-    EXPECT_TRUE(absl::StrContains(finished.err, absl::StrCat("-", partition, ": snapshot "))) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(absl::StrCat("-", partition, ": snapshot ")));
   }
-  EXPECT_FALSE(absl::StrContains(finished.err, "is not used")) << finished.err;
+  EXPECT_THAT(finished.err, Not(HasSubstr("is not used")));
   EXPECT_TRUE(flow.ExactlyOnce());
 
   EXPECT_EQ(SharedClient().EndOffsets(topic, Isolation::kReadUncommitted)->size(), 2u);
@@ -419,7 +422,7 @@ TEST(SnapshotTopicTest, Rule15OneThatIsGoneIsReportedAndTheLogIsRead) {
   const std::string topic = flow.input() + "-snapshots";
   const Args args = {"--snapshots-to=topic:" + topic, "--snapshots-every=1s"};
   // Not compacted, so that records can be deleted as retention would do it.
-  ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+  ASSERT_OK(SharedClient().CreateTopic(topic, 1));
   Sender sender(flow, 1);
   sender.Send(500);
   {
@@ -429,11 +432,11 @@ TEST(SnapshotTopicTest, Rule15OneThatIsGoneIsReportedAndTheLogIsRead) {
         [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
   }
   const std::vector<int64_t> ends = *SharedClient().EndOffsets(topic, Isolation::kReadUncommitted);
-  ASSERT_TRUE(SharedClient().DeleteRecords(topic, 0, ends[0]).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(topic, 0, ends[0]));
   SendAllAgain(flow);
   const Finished finished = flow.RunToEnd(args);
   ASSERT_TRUE(EndsWell(finished));
-  EXPECT_TRUE(absl::StrContains(finished.err, "the filter is rebuilt from the log")) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("the filter is rebuilt from the log"));
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
@@ -443,12 +446,12 @@ TEST(SnapshotTopicTest, Rule17ASnapshotBehindAnOpenTransactionIsRead) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const std::string topic = flow.input() + "-snapshots";
   const Args args = {"--snapshots-to=topic:" + topic, "--snapshots-every=1s"};
-  ASSERT_TRUE(SharedClient().CreateTopic(topic, 1, {{"cleanup.policy", "compact"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(topic, 1, {{"cleanup.policy", "compact"}}));
   const auto somebody =
       TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("somebody")).value();
-  ASSERT_TRUE(somebody->Begin().ok());
+  ASSERT_OK(somebody->Begin());
   const Record open = WithId("open", 0);
-  ASSERT_TRUE(somebody->Produce(topic, {&open, 1}).ok());
+  ASSERT_OK(somebody->Produce(topic, {&open, 1}));
   Sender sender(flow, 1);
   sender.Send(3000);
   {
@@ -463,9 +466,8 @@ TEST(SnapshotTopicTest, Rule17ASnapshotBehindAnOpenTransactionIsRead) {
   ASSERT_TRUE(EndsWell(finished));
   EXPECT_EQ(SharedClient().EndOffsets(topic, Isolation::kReadCommitted).value()[0], 0)
       << "the transaction has ended too early for this test";
-  EXPECT_TRUE(absl::StrContains(finished.err, absl::StrCat("snapshot ", named, " is loaded")))
-      << finished.err;
-  EXPECT_TRUE(somebody->Abort().ok());
+  EXPECT_THAT(finished.err, HasSubstr(absl::StrCat("snapshot ", named, " is loaded")));
+  EXPECT_OK(somebody->Abort());
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
@@ -523,7 +525,7 @@ TEST(MembershipTest, Rule11CooperativePartitionsThatMustNotBeReadMoveToo) {
   Flow flow({LETHE_PROGRAM, 4, {}, {}});
   for (int p = 0; p < 4; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 1000, p);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
-  for (int p = 0; p < 3; ++p) ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), p, 900).ok());
+  for (int p = 0; p < 3; ++p) ASSERT_OK(SharedClient().DeleteRecords(flow.input(), p, 900));
   const Args args = {"--assignment=cooperative", "--on-short-history=fail"};
   const auto has = [](const Daemon& daemon) {
     return std::vector<std::string>(absl::StrSplit(daemon.Get("/metrics").body, "\nlethe_partition_failed{"))
@@ -642,7 +644,7 @@ TEST(MembershipTest, AStaticMemberWhoseNameIsTakenAgainAndAgainEndsAndSaysWhy) {
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset >= 400; })) << daemon->Log();
   ASSERT_TRUE(is_taken([&] { return !daemon->process().Running(); })) << daemon->Log();
   EXPECT_EQ(daemon->process().Wait(absl::Seconds(20)).value_or(-1), 1) << daemon->Log();
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "and stays")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("and stays"));
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
@@ -661,7 +663,7 @@ TEST(MembershipTest, AStopInTheMiddleOfARebalanceEndsWell) {
   const auto two = flow.Start({"--instance=two"});  // and the idle one does not hear of it
   ASSERT_TRUE(one->Await([&] { return absl::StrContains(one->Get("/readyz").body, "waits for the group"); }));
   EXPECT_TRUE(one->Stop());
-  EXPECT_TRUE(absl::StrContains(one->Log(), "all committed")) << one->Log();
+  EXPECT_THAT(one->Log(), HasSubstr("all committed"));
   EXPECT_TRUE(two->Stop());
 }
 
@@ -677,15 +679,15 @@ TEST(MembershipTest, Rule19AnUnassignedPartitionMakesTheGroupRebalance) {
   const auto poll = [&] { Poll(idle); };
   const auto has = [&](int32_t partition) { return IsGiven(idle, flow.input(), partition); };
   ASSERT_TRUE(daemon->Await([&] { return poll(), has(1); }));
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
+  ASSERT_OK(SharedClient().AddPartitions(flow.output(), 3));
+  ASSERT_OK(SharedClient().AddPartitions(flow.input(), 3));
   ASSERT_TRUE(daemon->Await([&] { return poll(), has(2); }));
   flow.SendIds("b", 1, 100, 2);
   ASSERT_TRUE(daemon->Await([&] {
     poll();
     return absl::StrContains(daemon->Log(), "rejoining the group for a new assignment");
   }));
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "-2 has had no owner")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("-2 has had no owner"));
   idle.reset();
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[2].offset == 100; }));
   EXPECT_TRUE(daemon->Stop());
@@ -720,7 +722,7 @@ TEST(RestoreTest, Rule13ASnapshotNeedsNoHistory) {
     const auto daemon = flow.Start(folder.args());
     ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
   }
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 900).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 900));
   flow.SendIds("n", 0, 999);
   const Finished finished = flow.RunToEnd(folder.args() + Args{"--on-short-history=fail"});
   EXPECT_TRUE(EndsWell(finished));
@@ -733,10 +735,10 @@ TEST(RestoreTest, Rule13UnreadDeletedRecordsAreLeftOutWhereTheUserSaysSo) {
   flow.SendIds("a", 1, 200);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   flow.SendIds("b", 1, 100);
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 250).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 250));
   const Finished refused = flow.RunToEnd();
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(refused.err, "set on_unread_deleted to continue")) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("set on_unread_deleted to continue"));
   {
     const auto standing = flow.Start();
     EXPECT_TRUE(standing->Await([&] { return standing->Metric("lethe_partition_failed") == 1; }));
@@ -747,10 +749,10 @@ TEST(RestoreTest, Rule13UnreadDeletedRecordsAreLeftOutWhereTheUserSaysSo) {
   EXPECT_EQ(daemon->Metric("lethe_unread_deleted_offsets_total"), 50);
   EXPECT_EQ(daemon->Metric("lethe_short_history"), 1);
   // It stands still while the log goes away under it.
-  ASSERT_TRUE(daemon->process().Signal(SIGSTOP).ok());
+  ASSERT_OK(daemon->process().Signal(SIGSTOP));
   flow.SendIds("c", 1, 100);
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 390).ok());
-  ASSERT_TRUE(daemon->process().Signal(SIGCONT).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 390));
+  ASSERT_OK(daemon->process().Signal(SIGCONT));
   ASSERT_TRUE(daemon->Await([&] {
     flow.SendIds("d", 1, 10);
     return flow.Committed()[0].offset >= 400;
@@ -769,7 +771,7 @@ TEST(RestoreTest, Rule13AnAbortAfterUnreadDeletedRecordsIsReplayed) {
   flow.SendIds("b", 1, 50);
   flow.Send({{WithId(std::string(10'000, 'x'))}});
   flow.SendIds("c", 1, 50);
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 250).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 250));
   EXPECT_TRUE(EndsWell(flow.RunToEnd({"--on-unread-deleted=continue", "--kafka=compression.type=none"})));
   EXPECT_EQ(flow.Committed()[0].offset, 301);
   EXPECT_EQ(flow.OutputIds().size(), 250u);
@@ -783,11 +785,11 @@ TEST(RestoreTest, Rule13AFilterAtTheMemoryLimitIsRebuiltInItsOwnMemory) {
       flow.Start({"--on-unread-deleted=continue", "--memory=256KiB", "--kafka=fetch.message.max.bytes=1000"});
   flow.SendIds("a", 1, 10'000);
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 10'000; }));
-  ASSERT_TRUE(daemon->process().Signal(SIGSTOP).ok());
+  ASSERT_OK(daemon->process().Signal(SIGSTOP));
   flow.SendIds("b", 1, 100);  // of which a batch may be on its way to it
   flow.SendIds("c", 1, 100);
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 10'150).ok());
-  ASSERT_TRUE(daemon->process().Signal(SIGCONT).ok());
+  ASSERT_OK(SharedClient().DeleteRecords(flow.input(), 0, 10'150));
+  ASSERT_OK(daemon->process().Signal(SIGCONT));
   ASSERT_TRUE(daemon->Await([&] {
     return daemon->Metric("lethe_unread_deleted_offsets_total") > 0 ||
            daemon->Metric("lethe_partition_failed") > 0;
@@ -817,7 +819,7 @@ TEST(RestoreTest, ProgressIsShownEverywhere) {
     const double seconds = slow->Metric("lethe_restore_remaining_seconds");
     return left > 0 && left < 80'000 && seconds > 0 && seconds < 3600;
   }));
-  EXPECT_TRUE(absl::StrContains(slow->Get("/readyz").body, "offsets to go")) << slow->Get("/readyz").body;
+  EXPECT_THAT(slow->Get("/readyz").body, HasSubstr("offsets to go"));
   const std::string status = slow->Get("/status").body;
   const nlohmann::json partition = nlohmann::json::parse(status)["partitions"][0];
   EXPECT_EQ(partition["phase"], "restoring") << status;
@@ -827,8 +829,8 @@ TEST(RestoreTest, ProgressIsShownEverywhere) {
   EXPECT_LT(partition["restore"]["at_offset"], 80'000);
   // Every five seconds.
   EXPECT_TRUE(slow->AwaitLog(absl::StrCat(flow.input(), "-0: restoring: offset ")));
-  EXPECT_TRUE(absl::StrContains(slow->Log(), " of 80000, ")) << slow->Log();
-  EXPECT_TRUE(absl::StrContains(slow->Log(), " left")) << slow->Log();
+  EXPECT_THAT(slow->Log(), HasSubstr(" of 80000, "));
+  EXPECT_THAT(slow->Log(), HasSubstr(" left"));
 }
 
 }  // namespace

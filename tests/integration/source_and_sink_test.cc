@@ -12,6 +12,7 @@
 #include "tests/support/rebalances_suite.h"
 #include "tests/support/shared_broker.h"
 #include "tests/support/source_and_sink_suite.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -25,7 +26,7 @@ class OnBroker {
     options_.process.group = UniqueName("group");
     options_.process.instance = "test";
     for (const std::string& topic : {options_.input, options_.output}) {
-      EXPECT_TRUE(SharedClient().CreateTopic(topic, 1, {{"retention.ms", "-1"}}).ok());
+      EXPECT_OK(SharedClient().CreateTopic(topic, 1, {{"retention.ms", "-1"}}));
     }
     flows_.Add(std::make_unique<Flow>(options_, nullptr));
     Restart();
@@ -40,16 +41,16 @@ class OnBroker {
     record.timestamp_ms = timestamp_ms;
     record.headers = std::move(headers);
     record.partition = 0;
-    EXPECT_TRUE(SharedClient().Produce(options_.input, {record}).ok());
+    EXPECT_OK(SharedClient().Produce(options_.input, {record}));
   }
   void AppendAborted(const std::string& value) {
     auto producer = TransactionalProducer::Start(options_.process.brokers, UniqueName("aborted")).value();
     Record record;
     record.value = value;
     record.partition = 0;
-    EXPECT_TRUE(producer->Begin().ok());
-    EXPECT_TRUE(producer->Produce(options_.input, {record}).ok());
-    EXPECT_TRUE(producer->Abort().ok());
+    EXPECT_OK(producer->Begin());
+    EXPECT_OK(producer->Produce(options_.input, {record}));
+    EXPECT_OK(producer->Abort());
   }
   std::vector<Record> Output() { return SharedClient().ReadSettled(options_.output).value(); }
   size_t OutputNow() {
@@ -66,8 +67,8 @@ class OnBroker {
     output_.reset();
     consumer_ = std::make_unique<kafka::Consumer>(options_, flows_, 0);
     output_ = std::make_unique<kafka::Output>(options_, flows_, state_, *consumer_);
-    ASSERT_TRUE(output_->Open({1'000'000, 1'000'000}).ok());
-    ASSERT_TRUE(consumer_->Open().ok());
+    ASSERT_OK(output_->Open({1'000'000, 1'000'000}));
+    ASSERT_OK(consumer_->Open());
     const absl::Time give_up = SteadyNow() + absl::Seconds(60);
     while (consumer_->batch().empty() && SteadyNow() < give_up) {
       consumer_->Poll(absl::Milliseconds(100), 1, 1);
@@ -151,30 +152,29 @@ TEST(BrokerClientTest, ItsLastErrorIsAskedForAfterItHasRead) {
   options.process.brokers = SharedBroker().bootstrap();
   options.process.group = UniqueName("group");
   options.input = UniqueName("input");
-  ASSERT_TRUE(SharedClient().CreateTopic(options.input, 2, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(options.input, 2, {{"retention.ms", "-1"}}));
   std::vector<Record> records(2000);
   for (size_t i = 0; i < records.size(); ++i) {
     records[i].value = std::string(200, 'x');
     records[i].timestamp_ms = 1'795'860'000'000;
     records[i].partition = static_cast<int32_t>(i % 2);
   }
-  ASSERT_TRUE(SharedClient().Produce(options.input, records).ok());
+  ASSERT_OK(SharedClient().Produce(options.input, records));
   const auto client = kafka::BrokerClient::Make(options, lethe::Isolation::kReadCommitted).value();
   for (int i = 0; i < 5; ++i) {
     const auto times = client->AskTimes({{options.input, 0, 0}, {options.input, 1, 500}});
-    ASSERT_TRUE(times.ok()) << times.status();
+    ASSERT_OK(times);
     EXPECT_EQ((*times)[0], absl::FromUnixMillis(1'795'860'000'000));
     EXPECT_EQ((*times)[1], absl::FromUnixMillis(1'795'860'000'000));
     for (int j = 0; j < 200; ++j) {
-      EXPECT_TRUE(client->LastError().ok());
-      ASSERT_TRUE(client->AskBounds(options.input, j % 2).ok());
+      EXPECT_OK(client->LastError());
+      ASSERT_OK(client->AskBounds(options.input, j % 2));
     }
     int64_t read = 0;
-    ASSERT_TRUE(
-        client->Read(options.input, {{0, {0, 10}}}, absl::Seconds(20), [&](const InputRecord&) { ++read; })
-            .ok());
+    ASSERT_OK(
+        client->Read(options.input, {{0, {0, 10}}}, absl::Seconds(20), [&](const InputRecord&) { ++read; }));
     EXPECT_EQ(read, 10);
-    EXPECT_TRUE(client->LastError().ok());
+    EXPECT_OK(client->LastError());
   }
 }
 
@@ -186,7 +186,7 @@ TEST(SourceTest, AStaticMemberThatLeavesWhileItJoinsIsNoMember) {
   options.process.group = UniqueName("group");
   options.process.instance = "test";
   options.process.static_membership = StaticMembership::kAfterCrash;
-  ASSERT_TRUE(SharedClient().CreateTopic(options.input, 2, {}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(options.input, 2, {}));
   Flows flows;
   flows.Add(std::make_unique<Flow>(options, nullptr));
   const auto brokers = kafka::BrokerClient::Make(options, lethe::Isolation::kReadCommitted).value();
@@ -205,10 +205,10 @@ TEST(SourceTest, AStaticMemberThatLeavesWhileItJoinsIsNoMember) {
     member.ClearBatch();
     return true;
   };
-  ASSERT_TRUE(member.Open().ok());
+  ASSERT_OK(member.Open());
   ASSERT_TRUE(WaitUntil([&] { return step() && member.TakeGeneration(); }, absl::Minutes(1)));
   kafka::Consumer joining(options, flows, 1);
-  ASSERT_TRUE(joining.Open().ok());
+  ASSERT_OK(joining.Open());
   // Its join waits for the other member, which does not poll.
   ASSERT_TRUE(WaitUntil([&] { return has_members(2); }, absl::Minutes(1)));
   std::thread leave([&] { joining.Leave(); });
@@ -234,7 +234,7 @@ class GroupOnBroker {
     options_.process.properties = {
         {"session.timeout.ms", "6000"}, {"max.poll.interval.ms", "6000"}, {"heartbeat.interval.ms", "500"}};
     for (const std::string& topic : {options_.input, options_.output}) {
-      EXPECT_TRUE(SharedClient().CreateTopic(topic, 2, {{"retention.ms", "-1"}}).ok());
+      EXPECT_OK(SharedClient().CreateTopic(topic, 2, {{"retention.ms", "-1"}}));
     }
     flows_.Add(std::make_unique<Flow>(options_, nullptr));
     for (int lane = 0; lane < 2; ++lane) {
@@ -242,7 +242,7 @@ class GroupOnBroker {
       consumers_.push_back(std::make_unique<kafka::Consumer>(options_, flows_, lane));
       outputs_.push_back(
           std::make_unique<kafka::Output>(options_, flows_, states_.back(), *consumers_.back()));
-      EXPECT_TRUE(outputs_.back()->Open({1'000'000, 1'000'000}).ok());
+      EXPECT_OK(outputs_.back()->Open({1'000'000, 1'000'000}));
     }
   }
   ~GroupOnBroker() {
@@ -253,7 +253,7 @@ class GroupOnBroker {
     Record record;
     record.value = value;
     record.partition = partition;
-    EXPECT_TRUE(SharedClient().Produce(options_.input, {record}).ok());
+    EXPECT_OK(SharedClient().Produce(options_.input, {record}));
   }
   Source& source(size_t i) { return *consumers_[i]; }
   Sink& sink(size_t i) { return *outputs_[i]; }

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "tests/support/oracle.h"
 #include "tests/support/process.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -33,7 +34,7 @@ absl::StatusOr<Finished> Shell(const std::string& script) {
 
 TEST(ProcessTest, OutputAndExitCodeAreKept) {
   const auto finished = Shell("echo \"$LETHE_TEST_VARIABLE\"; cat; echo bad >&2; exit 3");
-  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_OK(finished);
   EXPECT_EQ(finished->exit_code, 3);
   EXPECT_EQ(finished->out, "given\n");
   EXPECT_EQ(finished->err, "bad\n");
@@ -45,7 +46,7 @@ TEST(ProcessTest, OutputGoesToFiles) {
     ProcessOptions options;
     options.args = {"sh", "-c", "echo out; echo err >&2"};
     options.stdout_file = options.stderr_file = file;
-    ASSERT_TRUE(RunToEnd(options, absl::Seconds(30)).ok());
+    ASSERT_OK(RunToEnd(options, absl::Seconds(30)));
   }
   std::ifstream stream(file);
   const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
@@ -63,10 +64,10 @@ TEST(ProcessTest, DeadlinesHoldAndSignalsEndIt) {
   ProcessOptions options;
   options.args = {"sleep", "1000"};
   const auto process = Process::Start(options);
-  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_OK(process);
   EXPECT_TRUE(absl::IsDeadlineExceeded((*process)->Wait(absl::Milliseconds(20)).status()));
   EXPECT_TRUE((*process)->Running());
-  ASSERT_TRUE((*process)->Signal(SIGINT).ok());
+  ASSERT_OK((*process)->Signal(SIGINT));
   EXPECT_EQ((*process)->Wait(absl::Seconds(30)).value_or(-1), 128 + SIGINT);
   EXPECT_FALSE((*process)->Running());
   EXPECT_FALSE((*process)->Signal(SIGINT).ok());
@@ -77,13 +78,13 @@ TEST(ProcessTest, ACallFailsAsAsked) {
   options.args = {"sh", "-c", "sync /proc/self/exe; true > /dev/null && echo well"};
   options.failing_call = FailingCall{SYS_fsync, EIO, 0, 0};
   auto finished = RunToEnd(options, absl::Seconds(10));
-  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_OK(finished);
   EXPECT_TRUE(Has(finished->err, "Input/output error")) << finished->err;
   EXPECT_EQ(finished->out, "well\n");
   // Only where the flag is set: opening to read goes well.
   options.failing_call = FailingCall{SYS_openat, ENOSPC, O_CREAT, 2};
   finished = RunToEnd(options, absl::Seconds(10));
-  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_OK(finished);
   EXPECT_TRUE(Has(finished->err, "No space left on device")) << finished->err;
   EXPECT_FALSE(Has(finished->out, "well"));
 }
@@ -92,7 +93,7 @@ TEST(ProcessTest, TerminateInsists) {
   ProcessOptions options;
   options.args = {"sh", "-c", "trap '' TERM; echo ready; while :; do read x; done < /dev/zero"};
   const auto process = Process::Start(options);
-  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_OK(process);
   while ((*process)->Stdout().empty() && (*process)->Running()) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_EQ((*process)->Terminate(absl::Milliseconds(50)).value_or(-1), 128 + SIGKILL);
 }
@@ -103,7 +104,7 @@ TEST(ProcessTest, NothingIsLeftBehind) {
     ProcessOptions options;
     options.args = {"sleep", "1000"};
     const auto process = Process::Start(options);
-    ASSERT_TRUE(process.ok()) << process.status();
+    ASSERT_OK(process);
     pid = (*process)->pid();
     EXPECT_EQ(kill(pid, 0), 0);
   }

@@ -1,4 +1,5 @@
 // `lethe survey` on topics whose truth is known: its figures, and that it leaves no trace.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
@@ -22,9 +23,14 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 using Json = simdjson::dom::element;
 
@@ -43,13 +49,13 @@ class SurveyTopicTest : public testing::Test {
   // in other partitions than their keys say.
   void Send(std::vector<Record> records, bool keyed = true) {
     topic_ = UniqueName("survey");
-    ASSERT_TRUE(SharedClient().CreateTopic(topic_, kPartitions).ok());
+    ASSERT_OK(SharedClient().CreateTopic(topic_, kPartitions));
     const int64_t begin = absl::ToUnixMillis(absl::Now()) - 50 * static_cast<int64_t>(records.size());
     for (size_t i = 0; i < records.size(); ++i) {
       records[i].timestamp_ms = begin + 50 * static_cast<int64_t>(i);
       if (!keyed) records[i].partition = static_cast<int32_t>(i % kPartitions);
     }
-    ASSERT_TRUE(SharedClient().Produce(topic_, records).ok());
+    ASSERT_OK(SharedClient().Produce(topic_, records));
   }
 
   Finished Survey(const Args& args, const std::string& topic) {
@@ -58,7 +64,7 @@ class SurveyTopicTest : public testing::Test {
     options.args.insert(options.args.end(), args.begin(), args.end());
     options.env = {{"LANG", "C.UTF-8"}};
     const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
-    EXPECT_TRUE(finished.ok()) << finished.status();
+    EXPECT_OK(finished);
     return finished.ok() ? *finished : Finished{-1, "", ""};
   }
 
@@ -128,7 +134,7 @@ class RealSurveyTest : public SurveyTopicTest {
 
 TEST_F(RealSurveyTest, FindsTheIdAndEveryCopy) {
   const absl::StatusOr<RealStream> stream = Stream(1);
-  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_OK(stream);
   Send(stream->records);
   const Json json = SurveyJson({});
   EXPECT_EQ(json["records"].get_uint64().value(), stream->records.size());
@@ -152,7 +158,7 @@ TEST_F(RealSurveyTest, FindsTheIdAndEveryCopy) {
 
 TEST_F(RealSurveyTest, CountsCopiesInOtherPartitions) {
   const absl::StatusOr<RealStream> stream = Stream(1);
-  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_OK(stream);
   Send(stream->records, /*keyed=*/false);
   const Truth truth = TruthOf("id");
   EXPECT_GT(truth.elsewhere, truth.copies / 2);
@@ -161,7 +167,7 @@ TEST_F(RealSurveyTest, CountsCopiesInOtherPartitions) {
 
 TEST_F(RealSurveyTest, IsWithinItsMarginsWhereMemoryIsShort) {
   const absl::StatusOr<RealStream> stream = Stream(4);
-  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_OK(stream);
   Send(stream->records, /*keyed=*/false);
   const Json best = SurveyJson({"--memory", "16MiB"})["ids"].at(0);
   EXPECT_EQ(best["id"].get_string().value(), "json:/id");
@@ -186,12 +192,12 @@ TEST_F(SurveyTopicTest, ReadsNoMoreThanItIsAskedTo) {
 TEST_F(SurveyTopicTest, SeesCommittedRecordsOnly) {
   Send({WithId("a"), WithId("b")});
   const auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("survey-tx"));
-  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_OK(producer);
   for (const bool commits : {false, true}) {
-    ASSERT_TRUE((*producer)->Begin().ok());
+    ASSERT_OK((*producer)->Begin());
     const std::vector<Record> records(3, WithId("a"));
-    ASSERT_TRUE((*producer)->Produce(topic_, records).ok());
-    ASSERT_TRUE((commits ? (*producer)->Commit() : (*producer)->Abort()).ok());
+    ASSERT_OK((*producer)->Produce(topic_, records));
+    ASSERT_OK((commits ? (*producer)->Commit() : (*producer)->Abort()));
   }
   ASSERT_EQ(SharedClient().ReadSettled(topic_)->size(), 5u);
   const Json json = SurveyJson({"--id", "json:/id"});
@@ -205,8 +211,8 @@ TEST_F(SurveyTopicTest, LeavesNoTrace) {
   SurveyJson({});
   EXPECT_EQ(*SharedClient().EndOffsets(topic_, Isolation::kReadUncommitted), *before);
   const auto groups = SharedClient().Groups();
-  ASSERT_TRUE(groups.ok()) << groups.status();
-  for (const std::string& group : *groups) EXPECT_FALSE(absl::StartsWith(group, "lethe-survey")) << group;
+  ASSERT_OK(groups);
+  for (const std::string& group : *groups) EXPECT_THAT(group, Not(StartsWith("lethe-survey")));
 }
 
 TEST_F(SurveyTopicTest, SaysInPlainTextWhatToDoNext) {
@@ -214,13 +220,13 @@ TEST_F(SurveyTopicTest, SaysInPlainTextWhatToDoNext) {
   const Finished finished = Survey({}, topic_);
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_EQ(finished.err, "");  // no bar where there is no terminal
-  EXPECT_FALSE(absl::StrContains(finished.out, "\033"));
+  EXPECT_THAT(finished.out, Not(HasSubstr("\033")));
   for (const std::string& text :
        {std::string("Where the id is"), std::string("How late the copies come"),
         absl::StrCat("lethe run --brokers ", SharedBroker().bootstrap(), " --input ", topic_),
         absl::StrCat("kafka-topics.sh --bootstrap-server ", SharedBroker().bootstrap(), " --create"),
         std::string("--id json:/id --horizon 1h"), std::string("lethe plan --rate ")}) {
-    EXPECT_TRUE(absl::StrContains(finished.out, text)) << text << " is not in\n" << finished.out;
+    EXPECT_THAT(finished.out, HasSubstr(text));
   }
 }
 
@@ -260,17 +266,17 @@ TEST_F(SurveyTopicTest, TheCommandsThatItPrintsDeduplicateATopicWithoutKeys) {
       EXPECT_EQ(flags["--bootstrap-server"], SharedBroker().bootstrap());
       EXPECT_TRUE(flags.contains("--create"));
       output = flags["--topic"];
-      ASSERT_TRUE(SharedClient().CreateTopic(output, std::stoi(flags["--partitions"])).ok());
+      ASSERT_OK(SharedClient().CreateTopic(output, std::stoi(flags["--partitions"])));
       continue;
     }
-    ASSERT_TRUE(absl::StartsWith(command, "lethe ")) << command;
+    ASSERT_THAT(command, StartsWith("lethe "));
     const bool runs = absl::StartsWith(command, "lethe run ");
     ProcessOptions options;
     options.args = {"sh", "-c",
                     absl::StrCat("lethe() { ", LETHE_PROGRAM, " \"$@\"; }; ", command,
                                  runs ? " --exit-at-end --http off" : "")};
     const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
-    ASSERT_TRUE(finished.ok()) << finished.status();
+    ASSERT_OK(finished);
     EXPECT_EQ(finished->exit_code, 0) << command << "\n" << finished->err;
   }
   EXPECT_EQ(SharedClient().ReadSettled(output)->size(), 2700u);
@@ -283,7 +289,7 @@ TEST_F(SurveyTopicTest, APatternHasALineForEachTopicAndAListThatRuns) {
   const std::string app = name + ".app";
   const std::string empty = name + ".empty";
   for (const std::string& topic : {web, app, empty, web + "-unique", app + "-unique"}) {
-    ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+    ASSERT_OK(SharedClient().CreateTopic(topic, 1));
   }
   const auto send = [](const std::string& topic, int records, int copies) {
     std::vector<Record> sent;
@@ -291,8 +297,8 @@ TEST_F(SurveyTopicTest, APatternHasALineForEachTopicAndAListThatRuns) {
     for (int i = 0; i < copies; ++i) sent.push_back(WithId(absl::StrCat(topic, i)));
     return SharedClient().Produce(topic, sent);
   };
-  ASSERT_TRUE(send(web, 900, 100).ok());
-  ASSERT_TRUE(send(app, 1500, 500).ok());
+  ASSERT_OK(send(web, 900, 100));
+  ASSERT_OK(send(app, 1500, 500));
   const Finished text = Survey({}, absl::StrCat("^", name, "\\."));
   EXPECT_EQ(text.exit_code, 0) << text.out << text.err;
   EXPECT_EQ(text.err, "");
@@ -315,7 +321,7 @@ TEST_F(SurveyTopicTest, APatternHasALineForEachTopicAndAListThatRuns) {
   ProcessOptions options;
   options.args = {LETHE_PROGRAM, "run", "--config", file, "--exit-at-end"};
   const absl::StatusOr<Finished> run = RunToEnd(options, absl::Minutes(1));
-  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_OK(run);
   EXPECT_EQ(run->exit_code, 0) << run->err;
   EXPECT_EQ(SharedClient().ReadSettled(web + "-unique")->size(), 900u);
   EXPECT_EQ(SharedClient().ReadSettled(app + "-unique")->size(), 1500u);
@@ -328,7 +334,7 @@ TEST_F(SurveyTopicTest, APatternHasALineForEachTopicAndAListThatRuns) {
   const Json topics = parser.parse(padded)["topics"];
   ASSERT_EQ(topics.get_array().size(), 2u) << json.out;
   EXPECT_EQ(topics.at(0)["records"].get_uint64().value(), 1000u);
-  EXPECT_TRUE(absl::StrContains(std::string(topics.at(1)["error"].get_string().value()), "does not exist"))
+  EXPECT_THAT(std::string(topics.at(1)["error"].get_string().value()), HasSubstr("does not exist"))
       << json.out;
 }
 
@@ -336,7 +342,7 @@ TEST_F(SurveyTopicTest, AnEmptyTopicIsReported) {
   Send({});
   const Finished finished = Survey({}, topic_);
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_TRUE(absl::StrContains(finished.out, "The topic is empty")) << finished.out;
+  EXPECT_THAT(finished.out, HasSubstr("The topic is empty"));
 }
 
 TEST_F(SurveyTopicTest, ARegistryThatDoesNotAnswerIsOneErrorAfterAWhile) {
@@ -348,25 +354,24 @@ TEST_F(SurveyTopicTest, ARegistryThatDoesNotAnswerIsOneErrorAfterAWhile) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40));
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_EQ(finished.out, "");
-  EXPECT_TRUE(absl::StrContains(finished.err, "waiting for the schema registry")) << finished.err;
-  EXPECT_TRUE(absl::StrContains(finished.err, "the schema registry does not answer: schema id 7"))
-      << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("waiting for the schema registry"));
+  EXPECT_THAT(finished.err, HasSubstr("the schema registry does not answer: schema id 7"));
   EXPECT_EQ(std::count(finished.err.begin(), finished.err.end(), '\n'), 2) << finished.err;
 }
 
 TEST_F(SurveyTopicTest, ErrorsSayWhatToDo) {
   const Finished missing = Survey({}, UniqueName("nowhere"));
   EXPECT_EQ(missing.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(missing.err, "does not exist")) << missing.err;
+  EXPECT_THAT(missing.err, HasSubstr("does not exist"));
   Send({WithId("a")});
   const Finished mistyped = Survey({}, absl::StrCat(topic_, "x"));
-  EXPECT_TRUE(absl::StrContains(mistyped.err, absl::StrCat("did you mean ", topic_, "?"))) << mistyped.err;
+  EXPECT_THAT(mistyped.err, HasSubstr(absl::StrCat("did you mean ", topic_, "?")));
   ProcessOptions options;
   options.args = {LETHE_PROGRAM, "survey", "--brokers", "127.0.0.1:1", "--input", "x"};
   const absl::StatusOr<Finished> nobody = RunToEnd(options, absl::Minutes(1));
-  ASSERT_TRUE(nobody.ok()) << nobody.status();
+  ASSERT_OK(nobody);
   EXPECT_EQ(nobody->exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(nobody->err, "no broker answers at 127.0.0.1:1")) << nobody->err;
+  EXPECT_THAT(nobody->err, HasSubstr("no broker answers at 127.0.0.1:1"));
 }
 
 }  // namespace

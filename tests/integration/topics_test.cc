@@ -1,4 +1,5 @@
 // A list of topics in one process, on a real broker: each its own result, and its own trouble.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -25,10 +26,14 @@
 #include "tests/support/process.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 class TopicsTest : public testing::Test {
  protected:
@@ -49,7 +54,7 @@ class TopicsTest : public testing::Test {
   }
   std::string Topic(const std::string& name) const { return absl::StrCat(name_, ".", name); }
   void Create(const std::string& name) {
-    ASSERT_TRUE(SharedClient().CreateTopic(Topic(name), 2, {{"retention.ms", "-1"}}).ok());
+    ASSERT_OK(SharedClient().CreateTopic(Topic(name), 2, {{"retention.ms", "-1"}}));
   }
   // Ids first ... last, each twice, in both partitions.
   void Send(const std::string& name, int first, int last) {
@@ -57,7 +62,7 @@ class TopicsTest : public testing::Test {
     for (int i = first; i <= last; ++i) {
       for (int copy = 0; copy < 2; ++copy) records.push_back(WithId(absl::StrCat(name, i), i % 2));
     }
-    ASSERT_TRUE(SharedClient().Produce(Topic(name), records).ok());
+    ASSERT_OK(SharedClient().Produce(Topic(name), records));
   }
   std::unique_ptr<Daemon> Start() const {
     const int port = FreePort();
@@ -93,7 +98,7 @@ TEST_F(TopicsTest, EachHasItsOwnResultThroughAKillAndANewTopic) {
   EXPECT_LT(SteadyNow() - begin, absl::Seconds(10));
   Send("orders", 400, 900);
   Send("bills", 400, 900);
-  ASSERT_TRUE(daemon->process().Signal(SIGKILL).ok());
+  ASSERT_OK(daemon->process().Signal(SIGKILL));
   daemon = Start();
   Send("clicks.web", 400, 900);
   for (const char* topic : {"orders", "bills", "clicks.web"}) {
@@ -142,7 +147,7 @@ TEST_F(TopicsTest, AnOutputThatIsDeletedHoldsItsOwnTopicAlone) {
   const auto daemon = Start();
   ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 200; })) << daemon->Log();
   ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("bills")) == 200; })) << daemon->Log();
-  ASSERT_TRUE(SharedClient().DeleteTopic(Topic("bills-unique")).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(Topic("bills-unique")));
   Send("bills", 101, 200);
   // A failing topic takes some seconds of the others, once.
   ASSERT_TRUE(daemon->Await([&] {
@@ -165,7 +170,7 @@ TEST_F(TopicsTest, AnInputThatIsDeletedAndCreatedAgainLeavesTheOthersReading) {
   const auto daemon = Start();
   ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 200; })) << daemon->Log();
   ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("bills")) == 200; })) << daemon->Log();
-  ASSERT_TRUE(SharedClient().DeleteTopic(Topic("bills")).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(Topic("bills")));
   Send("orders", 101, 200);
   ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 400; })) << daemon->Log();
   HttpAnswer ready;
@@ -180,7 +185,7 @@ TEST_F(TopicsTest, AnInputThatIsDeletedAndCreatedAgainLeavesTheOthersReading) {
     return SharedClient().ReadSettled(Topic("bills-unique")).value().size() == 200;
   })) << daemon->Log();
   EXPECT_TRUE(daemon->Stop());
-  EXPECT_FALSE(absl::StrContains(daemon->Log(), "do not tell where logs end")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), Not(HasSubstr("do not tell where logs end")));
   EXPECT_TRUE(Right("orders", "orders-unique"));
 }
 
@@ -192,7 +197,7 @@ TEST_F(TopicsTest, AnEntryThatARestartBringsIsNamedUntilItIsRead) {
   Send("bills", 1, 100);
   auto daemon = Start();
   ASSERT_TRUE(daemon->Await([&] { return Judged(*daemon, Topic("orders")) == 200; })) << daemon->Log();
-  ASSERT_TRUE(daemon->process().Signal(SIGKILL).ok());
+  ASSERT_OK(daemon->process().Signal(SIGKILL));
   Config() << "  - {input: " << name_ << ".orders, output: " << name_ << ".orders-unique}\n"
            << "  - {input: " << name_ << ".bills, output: " << name_ << ".bills-unique}\n";
   daemon = Start();
@@ -231,7 +236,7 @@ class MergedTopicsTest : public TopicsTest {
         records.back().headers = {{"own", absl::StrCat(name, i)}};
       }
     }
-    ASSERT_TRUE(SharedClient().Produce(Topic(name), records).ok());
+    ASSERT_OK(SharedClient().Produce(Topic(name), records));
   }
   bool IsRoutedAndJudged(const std::string& repartition, const std::vector<std::string>& inputs) {
     std::vector<std::pair<std::string, std::string>> read = {{name_, repartition}};
@@ -249,8 +254,8 @@ class MergedTopicsTest : public TopicsTest {
 };
 
 TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
-  ASSERT_TRUE(SharedClient().CreateTopic(Topic("west"), 3, {{"retention.ms", "-1"}}).ok());
-  ASSERT_TRUE(SharedClient().CreateTopic(Topic("all"), 3, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(Topic("west"), 3, {{"retention.ms", "-1"}}));
+  ASSERT_OK(SharedClient().CreateTopic(Topic("all"), 3, {{"retention.ms", "-1"}}));
   for (const char* topic : {"east", "orders", "orders-unique", "clicks.web", "clicks-unique.web"})
     Create(topic);
   Scatter("west", 3, 1, 500);
@@ -262,7 +267,7 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
   const Finished checked = RunToEnd(check, absl::Minutes(1)).value();
   EXPECT_EQ(checked.exit_code, 0) << checked.out;
   for (const char* topic : {"west", "east", "orders", "clicks.web"}) {
-    EXPECT_TRUE(absl::StrContains(checked.out, Topic(topic) + " passes")) << checked.out;
+    EXPECT_THAT(checked.out, HasSubstr(Topic(topic) + " passes"));
   }
   const std::string merged = absl::StrCat(name_, "-", Topic("all"), "-repartition");
   const std::string clicks = absl::StrCat(name_, "-", Topic("clicks.web"), "-repartition");
@@ -273,7 +278,7 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
     Scatter("west", 3, 1, 3);
     return daemon->Metric("lethe_snapshots_total") >= 6;
   })) << daemon->Log();
-  ASSERT_TRUE(daemon->process().Signal(SIGKILL).ok());
+  ASSERT_OK(daemon->process().Signal(SIGKILL));
   Scatter("east", 2, 700, 1000);
   Scatter("west", 3, 600, 900);
   daemon = Start();
@@ -286,16 +291,15 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
   ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(clicks, {"clicks.web"}); })) << daemon->Log();
   ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(app, {"clicks.app"}); })) << daemon->Log();
   EXPECT_TRUE(daemon->AwaitReady());
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "is loaded, with")) << daemon->Log();
+  EXPECT_THAT(daemon->Log(), HasSubstr("is loaded, with"));
   // Seven keys of 1,000 events.
   std::string counters;
   EXPECT_TRUE(daemon->Await([&] {
     counters = daemon->Get(absl::StrCat("/counters?top=1&topic=", Topic("east"))).body;
     return absl::StrContains(counters, "\"top\":[{\"key\":\"key-");
   })) << counters;
-  EXPECT_TRUE(absl::StrContains(counters, "\"total\":\"143\"")) << counters;
-  EXPECT_FALSE(
-      absl::StrContains(daemon->Get(absl::StrCat("/counters?topic=", Topic("orders"))).body, "ways"));
+  EXPECT_THAT(counters, HasSubstr("\"total\":\"143\""));
+  EXPECT_THAT(daemon->Get(absl::StrCat("/counters?topic=", Topic("orders"))).body, Not(HasSubstr("ways")));
   EXPECT_TRUE(daemon->Stop());
 
   std::multimap<std::string, Record> sent;
@@ -332,7 +336,7 @@ TEST_F(MergedTopicsTest, EventsThatComeByTwoWaysPassOnceThroughAKill) {
 
 // Redundant producers: one way may be missing, now and at every start.
 TEST_F(MergedTopicsTest, AMissingInputHoldsNoOther) {
-  ASSERT_TRUE(SharedClient().CreateTopic(Topic("all"), 3, {{"retention.ms", "-1"}}).ok());
+  ASSERT_OK(SharedClient().CreateTopic(Topic("all"), 3, {{"retention.ms", "-1"}}));
   for (const char* topic : {"west", "orders", "orders-unique"}) Create(topic);
   Scatter("west", 2, 1, 200);
   const std::string merged = absl::StrCat(name_, "-", Topic("all"), "-repartition");
@@ -351,7 +355,7 @@ TEST_F(MergedTopicsTest, AMissingInputHoldsNoOther) {
   EXPECT_TRUE(daemon->Await([&] { return !absl::StrContains(daemon->Get("/readyz").body, "is not read"); }));
   EXPECT_TRUE(daemon->Stop());
   // Now the first one is away.
-  ASSERT_TRUE(SharedClient().DeleteTopic(Topic("west")).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(Topic("west")));
   Scatter("east", 2, 200, 400);
   daemon = Start();
   ASSERT_TRUE(daemon->Await([&] { return IsRoutedAndJudged(merged, {"east"}); })) << daemon->Log();
@@ -404,14 +408,14 @@ TEST(SlowTopicTest, DelaysTheOthersByLittle) {
     node.proxied.emplace_back(kWire, ports.back());
   }
   auto brokers = KafkaBroker::StartCluster(std::move(nodes));
-  ASSERT_TRUE(brokers.ok()) << brokers.status();
+  ASSERT_OK(brokers);
   for (size_t i = 0; i < 2; ++i) proxies[i]->Forward(ports[i], (*brokers)[i]->port(kWire));
   const auto client = KafkaClient::Connect((*brokers)[0]->bootstrap()).value();
   // The controller chooses; the name of the first topic that it put on that broker.
   const auto topic_on = [&](const std::string& name, int32_t broker) {
     for (int i = 0; i < 30; ++i) {
       const std::string topic = absl::StrCat(name, "-", i);
-      EXPECT_TRUE(client->CreateTopic(topic, 1).ok());
+      EXPECT_OK(client->CreateTopic(topic, 1));
       std::vector<int32_t> leaders;
       EXPECT_TRUE(WaitUntil(
           [&] {
@@ -436,7 +440,7 @@ TEST(SlowTopicTest, DelaysTheOthersByLittle) {
     for (int n = 0; n < 20; ++n) absl::StrAppend(&noise, absl::Hex(random(), absl::kZeroPad16));
     records.back().headers = {{"noise", noise}};
   }
-  ASSERT_TRUE(client->Produce(bills, records).ok());
+  ASSERT_OK(client->Produce(bills, records));
 
   const std::string config = absl::StrCat(testing::TempDir(), "/slow-topic.yaml");
   std::ofstream(config) << "brokers: 127.0.0.1:" << ports[0]
@@ -456,7 +460,7 @@ TEST(SlowTopicTest, DelaysTheOthersByLittle) {
   ASSERT_TRUE(daemon.Await([&] { return judged(bills) > 0; })) << daemon.Log();  // it knows what that takes
   std::vector<absl::Duration> took;
   for (int round = 1; round <= 5; ++round) {
-    ASSERT_TRUE(client->Produce(orders, {WithId(absl::StrCat("order-", round))}).ok());
+    ASSERT_OK(client->Produce(orders, {WithId(absl::StrCat("order-", round))}));
     const absl::Time begin = SteadyNow();
     ASSERT_TRUE(daemon.Await([&] { return judged(orders) == round; })) << daemon.Log();
     took.push_back(SteadyNow() - begin);

@@ -1,5 +1,6 @@
 // `lethe verify` on topics that lethe has written, and on copies of them with a damage: each is found where
 // it is, and nothing is found where there is none.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <simdjson.h>
@@ -23,9 +24,12 @@
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
+
+using testing::HasSubstr;
 
 using Json = simdjson::dom::element;
 
@@ -68,7 +72,7 @@ class VerifyTopicsTest : public testing::Test {
     ProcessOptions options;
     options.args = Args{LETHE_PROGRAM, "verify", "--config", config_} + args;
     const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
-    EXPECT_TRUE(finished.ok()) << finished.status();
+    EXPECT_OK(finished);
     return finished.ok() ? *finished : Finished{-1, "", ""};
   }
   Answer Verify(const Args& args = {}) {
@@ -114,8 +118,8 @@ class VerifyTopicsTest : public testing::Test {
   // A topic with these records, in their partitions and order.
   std::string Written(const std::vector<Record>& records) {
     const std::string topic = UniqueName("verified");
-    EXPECT_TRUE(SharedClient().CreateTopic(topic, kPartitions, {{"retention.ms", "-1"}}).ok());
-    EXPECT_TRUE(SharedClient().Produce(topic, records).ok());
+    EXPECT_OK(SharedClient().CreateTopic(topic, kPartitions, {{"retention.ms", "-1"}}));
+    EXPECT_OK(SharedClient().Produce(topic, records));
     return topic;
   }
 
@@ -290,7 +294,7 @@ TEST_F(VerifyTopicsTest, TwoGroupsThatWriteToOneOutput) {
   EXPECT_EQ(answer.exit_code, 1) << answer.text;
   EXPECT_GT(answer.json["written_twice"].get_int64().value(), 2500);
   EXPECT_EQ(answer.json["repeated"]["first"].get_array().size(), 100u);
-  EXPECT_TRUE(absl::StrContains(RunVerify().out, "another group")) << RunVerify().out;
+  EXPECT_THAT(RunVerify().out, HasSubstr("another group"));
 }
 
 TEST_F(VerifyTopicsTest, WhatAResetOfTheOffsetSkipsIsLost) {
@@ -340,7 +344,7 @@ TEST_F(VerifyTopicsTest, WhatRetentionHasDeletedIsUndecided) {
   for (const bool of_output : {true, false}) {
     SCOPED_TRACE(of_output ? "of the output" : "of the input");
     const std::string& topic = of_output ? flow_.output() : flow_.input();
-    ASSERT_TRUE(SharedClient().DeleteRecords(topic, 0, of_output ? 300 : 600).ok());
+    ASSERT_OK(SharedClient().DeleteRecords(topic, 0, of_output ? 300 : 600));
     const Answer answer = Verify();
     EXPECT_EQ(answer.exit_code, 3) << answer.text;
     EXPECT_GT(Count(answer, "undecided"), 100);
@@ -358,11 +362,11 @@ TEST_F(VerifyTopicsTest, AbortedRecordsAreNotJudgedAndAreCounted) {
   SendStream(1000);
   Deduplicate();
   const auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("verify-tx"));
-  ASSERT_TRUE(producer.ok()) << producer.status();
-  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_OK(producer);
+  ASSERT_OK((*producer)->Begin());
   const std::vector<Record> records(7, WithId("aborted", 1));
-  ASSERT_TRUE((*producer)->Produce(flow_.output(), records).ok());
-  ASSERT_TRUE((*producer)->Abort().ok());
+  ASSERT_OK((*producer)->Produce(flow_.output(), records));
+  ASSERT_OK((*producer)->Abort());
   const Answer answer = Verify();
   ExpectHolds(answer);
   EXPECT_EQ(answer.json["aborted"].get_int64().value(), 7);
@@ -376,12 +380,12 @@ TEST_F(VerifyTopicsTest, WhileLetheRunsNothingIsLost) {
     // It may commit as fast as records come.
     const bool stands = i == 5;
     if (stands) {
-      ASSERT_TRUE(lethe->process().Signal(SIGSTOP).ok());
+      ASSERT_OK(lethe->process().Signal(SIGSTOP));
     }
     flow_.SendIds(absl::StrCat("live-", i, "-"), 1, 500, i % kPartitions);
     const Answer answer = Verify();
     if (stands) {
-      ASSERT_TRUE(lethe->process().Signal(SIGCONT).ok());
+      ASSERT_OK(lethe->process().Signal(SIGCONT));
     }
     if (answer.exit_code == 3 && Counts(answer).empty()) continue;  // nothing is committed yet
     ExpectHolds(answer);
@@ -402,7 +406,7 @@ TEST_F(VerifyTopicsTest, PoliciesAreAccountedFor) {
     SCOPED_TRACE(policy);
     Flow flow({.program = LETHE_PROGRAM, .partitions = kPartitions, .input = {}, .output = {}});
     const std::string divert = UniqueName("diverted");
-    ASSERT_TRUE(SharedClient().CreateTopic(divert, kPartitions).ok());
+    ASSERT_OK(SharedClient().CreateTopic(divert, kPartitions));
     std::vector<Record> records = RetryingClients(TestSeed()).Take(1000);
     for (size_t i = 0; i < records.size(); ++i) {
       if (i % 50 == 7) records[i].value = "{\"n\":1}";
@@ -457,11 +461,11 @@ TEST_F(VerifyTopicsTest, ScopeTopic) {
 
   // A router that is killed leaves records of an aborted transaction at the end.
   const auto killed = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("killed"));
-  ASSERT_TRUE(killed.ok()) << killed.status();
-  ASSERT_TRUE((*killed)->Begin().ok());
+  ASSERT_OK(killed);
+  ASSERT_OK((*killed)->Begin());
   const std::string routed = absl::StrCat(flow_.group(), "-", flow_.input(), "-repartition");
-  ASSERT_TRUE((*killed)->Produce(routed, {WithId("aborted", 0), WithId("aborted", 1)}).ok());
-  ASSERT_TRUE((*killed)->Abort().ok());
+  ASSERT_OK((*killed)->Produce(routed, {WithId("aborted", 0), WithId("aborted", 1)}));
+  ASSERT_OK((*killed)->Abort());
   const Answer after = Verify();
   ExpectHolds(after);
   EXPECT_EQ(after.json["not_yet"].get_int64().value(), 0);
@@ -471,13 +475,13 @@ TEST_F(VerifyTopicsTest, AListOfTopicsWithAPatternAndMergedInputs) {
   const std::string name = UniqueName("verify-list");
   const auto topic = [&](const std::string& stem) { return absl::StrCat(name, ".", stem); };
   for (const char* stem : {"a", "b", "ab-unique", "clicks.web", "clicks-unique.web"}) {
-    ASSERT_TRUE(SharedClient().CreateTopic(topic(stem), 2).ok());
+    ASSERT_OK(SharedClient().CreateTopic(topic(stem), 2));
   }
   const int64_t begin = absl::ToUnixMillis(absl::Now()) - 200'000;
   for (const char* stem : {"a", "b", "clicks.web"}) {
     std::vector<Record> records;
     for (int i = 0; i < 500; ++i) records.push_back(WithId(absl::StrCat("id-", i), i % 2, begin + i * 100));
-    ASSERT_TRUE(SharedClient().Produce(topic(stem), records).ok());
+    ASSERT_OK(SharedClient().Produce(topic(stem), records));
   }
   std::ofstream(config_) << "brokers: " << SharedBroker().bootstrap() << "\ngroup: " << name
                          << "\nid: json:/id\nhorizon: 1h\nfpp: 1e-9\nhttp: off\nmemory: 64MiB\ntopics:\n"
@@ -488,7 +492,7 @@ TEST_F(VerifyTopicsTest, AListOfTopicsWithAPatternAndMergedInputs) {
   ProcessOptions options;
   options.args = {LETHE_PROGRAM, "run", "--config", config_, "--exit-at-end"};
   const absl::StatusOr<Finished> run = RunToEnd(options, absl::Minutes(1));
-  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_OK(run);
   ASSERT_EQ(run->exit_code, 0) << run->err;
   const Answer all = Verify();
   ExpectHolds(all);
@@ -499,12 +503,12 @@ TEST_F(VerifyTopicsTest, AListOfTopicsWithAPatternAndMergedInputs) {
   EXPECT_EQ(Verify({"--topic", "no-such"}).exit_code, 2);
 
   // One that cannot be judged keeps nothing back of the other.
-  ASSERT_TRUE(SharedClient().DeleteTopic(topic("clicks-unique.web")).ok());
+  ASSERT_OK(SharedClient().DeleteTopic(topic("clicks-unique.web")));
   const std::string textfile = absl::StrCat(testing::TempDir(), "/", name, ".prom");
   const Answer one = Verify({"--textfile", textfile});
   EXPECT_EQ(one.exit_code, 2);
   EXPECT_EQ(one.json["verdict"].get_string().value(), "holds");
-  EXPECT_TRUE(absl::StrContains(one.text, topic("clicks-unique.web"))) << one.text;
+  EXPECT_THAT(one.text, HasSubstr(topic("clicks-unique.web")));
   std::ifstream file(textfile);
   const std::string metrics(std::istreambuf_iterator<char>(file), {});
   EXPECT_EQ(MetricSum(metrics, "lethe_verify_result", {absl::StrCat("\"", topic("clicks.web"), "\"")}), 2);
@@ -527,10 +531,10 @@ TEST_F(VerifyTopicsTest, TheCommandShowsTheRecord) {
   ASSERT_NE(begin, std::string::npos) << finished.out;
   const std::string command = finished.out.substr(begin, finished.out.find('\n', begin) - begin);
   const absl::StatusOr<Finished> shown = RunKafkaTool(absl::StrSplit(command, ' '));
-  ASSERT_TRUE(shown.ok()) << shown.status();
+  ASSERT_OK(shown);
   EXPECT_EQ(shown->exit_code, 0) << shown->err;
-  EXPECT_TRUE(absl::StrContains(shown->out, *lost.value)) << shown->out;
-  EXPECT_TRUE(absl::StrContains(shown->err, "Processed a total of 1 messages")) << shown->err;
+  EXPECT_THAT(shown->out, HasSubstr(*lost.value));
+  EXPECT_THAT(shown->err, HasSubstr("Processed a total of 1 messages"));
 
   std::ifstream file(textfile);
   const std::string metrics(std::istreambuf_iterator<char>(file), {});

@@ -1,5 +1,6 @@
 // Each experiment of the lab at a small scale: what the papers claim, or what was found to be otherwise, as
 // an inequality. The seed is fixed, so that a bound is met or missed for a reason; LETHE_SEED tries another.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,12 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "tests/lab/experiments.h"
 #include "tests/lab/store/experiments.h"
 
 namespace lethe::lab {
 namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
 
 uint64_t Seed() {
   const char* const given = std::getenv("LETHE_SEED");
@@ -393,13 +397,13 @@ TEST(Lab, TablesAreWrittenAsTheyAre) {
 
 // Section V: the stories of Figures 6 and 7 end with the paper's values.
 TEST(Lab, StoreTellsThePapersStories) {
-  EXPECT_TRUE(absl::EndsWith(Figure5(), "its value is 1\n"));
+  EXPECT_THAT(Figure5(), EndsWith("its value is 1\n"));
   const std::string without = Figure6();
-  EXPECT_TRUE(absl::EndsWith(without, "its value is 9\n")) << without;
-  EXPECT_FALSE(absl::StrContains(without, "dismissed"));
+  EXPECT_THAT(without, EndsWith("its value is 9\n"));
+  EXPECT_THAT(without, Not(HasSubstr("dismissed")));
   const std::string with = Figure7();
-  EXPECT_TRUE(absl::EndsWith(with, "its value is 6\n")) << with;
-  EXPECT_TRUE(absl::StrContains(with, "dismissed as a retry"));
+  EXPECT_THAT(with, EndsWith("its value is 6\n"));
+  EXPECT_THAT(with, HasSubstr("dismissed as a retry"));
 }
 
 StoreSize SmallStore() { return {.batches = 3000, .counters = 10, .runs = 2, .seed = Seed()}; }

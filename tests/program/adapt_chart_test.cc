@@ -1,5 +1,6 @@
 #include "src/cli/demo/adapt_chart.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,8 @@
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 // N climbs to 40 at noon and comes back; compact's stays.
 std::vector<AdaptSample> Day() {
@@ -70,9 +73,9 @@ TEST(AdaptChart, EachCurveIsWhereItsFiguresAre) {
                 std::count(title[3].begin() + kLeft, title[3].end(), '*'),
             72)
       << title[3];
-  EXPECT_TRUE(absl::StrContains(top, "40")) << top;
+  EXPECT_THAT(top, HasSubstr("40"));
   // The target's line is above both curves, beside its figure.
-  EXPECT_TRUE(absl::StrContains(lines[1], "1e-06 ")) << lines[1];
+  EXPECT_THAT(lines[1], HasSubstr("1e-06 "));
   EXPECT_EQ(std::count(lines[1].begin() + kLeft, lines[1].end(), '-') +
                 std::count(lines[1].begin() + kLeft, lines[1].end(), '*'),
             72)

@@ -1,4 +1,5 @@
 // The rules of dashboards/, by Prometheus' own tool, and what they and the dashboards speak of.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -20,6 +21,10 @@
 
 namespace lethe {
 namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
 
 const std::string kFolder = LETHE_SOURCE_DIR "/dashboards/";
 
@@ -71,24 +76,24 @@ TEST(AlertsTest, EachNamesTheRemedyAndItsSectionOfTheRunbook) {
   for (const Alert& alert : Alerts()) {
     SCOPED_TRACE(alert.name);
     names.insert(alert.name);
-    EXPECT_TRUE(absl::StrContains(alert.text, "labels: {severity: "));
-    EXPECT_TRUE(absl::StrContains(alert.text, "          summary: "));
-    EXPECT_TRUE(absl::StrContains(alert.text, "          description: "));
-    EXPECT_TRUE(absl::StrContains(
-        alert.text, absl::StrCat("runbook_url: '{{ with $externalLabels.runbook }}{{ . }}{{ else }}"
-                                 "dashboards/runbook.md{{ end }}#",
-                                 absl::AsciiStrToLower(alert.name), "'\n")));
+    EXPECT_THAT(alert.text, HasSubstr("labels: {severity: "));
+    EXPECT_THAT(alert.text, HasSubstr("          summary: "));
+    EXPECT_THAT(alert.text, HasSubstr("          description: "));
+    EXPECT_THAT(alert.text,
+                HasSubstr(absl::StrCat("runbook_url: '{{ with $externalLabels.runbook }}{{ . }}{{ else }}"
+                                       "dashboards/runbook.md{{ end }}#",
+                                       absl::AsciiStrToLower(alert.name), "'\n")));
     const size_t section = runbook.find(absl::StrCat("\n## ", alert.name, "\n"));
     ASSERT_NE(section, std::string::npos);
     const std::string text = runbook.substr(section, runbook.find("\n## ", section + 1) - section);
-    for (const char* part : {"*Means:* ", "*Look:* ", "*Do:* "}) EXPECT_TRUE(absl::StrContains(text, part));
-    EXPECT_TRUE(absl::StrContains(tests, absl::StrCat("alertname: ", alert.name, "\n"))) << "is not tested";
+    for (const char* part : {"*Means:* ", "*Look:* ", "*Do:* "}) EXPECT_THAT(text, HasSubstr(part));
+    EXPECT_THAT(tests, HasSubstr(absl::StrCat("alertname: ", alert.name, "\n"))) << "is not tested";
     const size_t severity = alert.text.find("{severity: ") + 11;
     const std::string row =
         absl::StrCat("\n| ", alert.text.substr(severity, alert.text.find('}', severity) - severity));
     const size_t begin = page.find(row);
     ASSERT_NE(begin, std::string::npos) << row;
-    EXPECT_TRUE(absl::StrContains(page.substr(begin, page.find('\n', begin + 1) - begin), alert.name)) << row;
+    EXPECT_THAT(page.substr(begin, page.find('\n', begin + 1) - begin), HasSubstr(alert.name)) << row;
   }
   EXPECT_EQ(names.size(), Alerts().size());
   for (const absl::string_view line : absl::StrSplit(runbook, '\n')) {
@@ -129,7 +134,7 @@ TEST(AlertsTest, TheMetricsOfRulesAndDashboardsAreDefined) {
 // In a stack each line is as high as all beneath it: one that is 0 paints over the one that is not.
 TEST(AlertsTest, NoPanelStacksSeriesThatAreMostlyZero) {
   for (const char* file : {"overview.json", "adaptation.json", "pipeline.json"}) {
-    EXPECT_FALSE(absl::StrContains(FileText(file), "\"stacking\"")) << file;
+    EXPECT_THAT(FileText(file), Not(HasSubstr("\"stacking\""))) << file;
   }
 }
 
@@ -137,12 +142,12 @@ TEST(AlertsTest, NoPanelStacksSeriesThatAreMostlyZero) {
 TEST(AlertsTest, VerdictsHaveColoursAndMIsInBits) {
   const std::string overview = FileText("overview.json");
   for (const char* verdict : {"unique", "duplicate", "missing_id", "malformed", "undeliverable"}) {
-    EXPECT_TRUE(absl::StrContains(overview, absl::StrCat("\"options\": \"", verdict, "\""))) << verdict;
+    EXPECT_THAT(overview, HasSubstr(absl::StrCat("\"options\": \"", verdict, "\""))) << verdict;
   }
   const std::string adaptation = FileText("adaptation.json");
   for (size_t at = adaptation.find("lethe_filter_generation_bytes"); at != std::string::npos;
        at = adaptation.find("lethe_filter_generation_bytes", at + 1)) {
-    EXPECT_TRUE(absl::EndsWith(adaptation.substr(0, at), "8 * max by (engine) ("));
+    EXPECT_THAT(adaptation.substr(0, at), EndsWith("8 * max by (engine) ("));
   }
 }
 
@@ -151,7 +156,7 @@ TEST(AlertsTest, RecordedSeriesExist) {
   const std::string rules = FileText("alerts.yml");
   static const std::regex recorded("[a-z_]+:lethe_[a-z_]+:[a-z0-9_]+");
   for (std::sregex_iterator it(rules.begin(), rules.end(), recorded), end; it != end; ++it) {
-    EXPECT_TRUE(absl::StrContains(rules, absl::StrCat("- record: ", it->str(), "\n"))) << it->str();
+    EXPECT_THAT(rules, HasSubstr(absl::StrCat("- record: ", it->str(), "\n"))) << it->str();
   }
 }
 

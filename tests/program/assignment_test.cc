@@ -1,4 +1,5 @@
 // Where a partition starts, and with which filter, after whatever may have become of its offsets and its log.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -10,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "src/pipeline/assign/assigner.h"
@@ -19,10 +19,13 @@
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/snapshots/snapshot_folder.h"
 #include "src/text/format.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/task_peer.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr absl::Duration kHorizon = absl::Hours(1);
 constexpr int32_t kPartitions = 4;
@@ -82,7 +85,7 @@ class AssignmentTest : public testing::Test {
 
 TEST_F(AssignmentTest, WithoutACommitItBeginsWhereTheOptionsSay) {
   auto owned = Prepare(-1, "", {100, 1000});
-  ASSERT_TRUE(owned.ok()) << owned.status();
+  ASSERT_OK(owned);
   EXPECT_EQ((*owned)->next(), 100);
   EXPECT_EQ((*owned)->origin().offset, 100);
   EXPECT_EQ((*owned)->phase(), Phase::kActive);
@@ -96,9 +99,7 @@ TEST_F(AssignmentTest, WithoutACommitItBeginsWhereTheOptionsSay) {
   options_.half.routed_from = {"west", "east"};
   const auto routed = Prepare(-1, "", {0, 0}, Uncommitted::kRecreated);
   EXPECT_EQ((*routed)->phase(), Phase::kFailed);
-  EXPECT_TRUE(
-      absl::StrContains((*routed)->problem(), "-repartition --topic west --topic east --reset-offsets"))
-      << (*routed)->problem();
+  EXPECT_THAT((*routed)->problem(), HasSubstr("-repartition --topic west --topic east --reset-offsets"));
 }
 
 TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {
@@ -116,7 +117,7 @@ TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {
 
 TEST_F(AssignmentTest, ACommitIsReplayedFromItsRestartPoint) {
   auto owned = Prepare(1000, Story(5, 400, At(2), At(3)).ToString(), {0, 2000});
-  ASSERT_TRUE(owned.ok()) << owned.status();
+  ASSERT_OK(owned);
   EXPECT_EQ((*owned)->phase(), Phase::kRestoring);
   EXPECT_EQ((*owned)->next(), 400);
   EXPECT_EQ((*owned)->committed(), 1000);
@@ -168,7 +169,7 @@ TEST_F(AssignmentTest, ACommitOfAnotherTopicOfThisNameStopsThePartition) {
   }
   const auto task = prepare("id1", "id2");
   EXPECT_EQ(task->phase(), Phase::kFailed);
-  EXPECT_TRUE(absl::StrContains(task->problem(), "--reset-offsets")) << task->problem();
+  EXPECT_THAT(task->problem(), HasSubstr("--reset-offsets"));
 }
 
 TEST(TopicIdWatchTest, ATopicIsAnotherWhenTwoAnswersInARowSayTheSame) {
@@ -192,9 +193,9 @@ TEST_F(AssignmentTest, WithoutMemoryForItsFilterAPartitionFailsUntilThereIsSome)
   const auto second = *assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now());
   EXPECT_EQ(second->phase(), Phase::kFailed);
   EXPECT_TRUE(second->lacks_memory());
-  EXPECT_TRUE(absl::StrContains(second->problem(), BytesSetting(options_.stage.memory_limit_bytes)))
-      << "the figure that the user has set: " << second->problem();
-  EXPECT_TRUE(absl::StrContains(second->problem(), BytesSetting(LeastMemory(options_, kPartitions))));
+  EXPECT_THAT(second->problem(), HasSubstr(BytesSetting(options_.stage.memory_limit_bytes)))
+      << "the figure that the user has set";
+  EXPECT_THAT(second->problem(), HasSubstr(BytesSetting(LeastMemory(options_, kPartitions))));
   EXPECT_FALSE(assigner.MakeRoomForFilters(1, SteadyNow()));
   kept_.Put(std::move(first), SteadyNow());
   EXPECT_FALSE(assigner.MakeRoomForFilters(1, SteadyNow())) << "it may come back";
@@ -216,7 +217,7 @@ TEST_F(AssignmentTest, TheLeastMemoryIsEnoughForThePartitions) {
 TEST_F(AssignmentTest, APlainCommitIsANewBeginningThere) {
   for (const char* metadata : {"", "by another program"}) {
     auto owned = Prepare(400, metadata, {0, 2000});
-    ASSERT_TRUE(owned.ok()) << owned.status();
+    ASSERT_OK(owned);
     EXPECT_EQ((*owned)->phase(), Phase::kActive);
     EXPECT_EQ((*owned)->origin().offset, 400);
     EXPECT_EQ((*owned)->next(), 400);
@@ -234,12 +235,12 @@ TEST_F(AssignmentTest, APlainCommitIsShortHistoryUntilAHorizonHasPassed) {
   EXPECT_TRUE(owned->short_history());
   // What is read from there on is known, as soon as a clock tells since when.
   TaskPeer::SetTimedRecords(*owned, 101);
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(2)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_OK(owned->filter()->Observe(At(2)));
   owned->SkipTo(501);
   owned->Committed();
   EXPECT_EQ(owned->covered_since(), At(2));
   EXPECT_TRUE(owned->short_history());
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(3)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_OK(owned->filter()->Observe(At(3)));
   EXPECT_FALSE(owned->short_history());
 
   EXPECT_FALSE((*Prepare(0, "", {0, 2000}))->short_history()) << "nothing lies before it";
@@ -251,7 +252,7 @@ TEST_F(AssignmentTest, APlainCommitStopsThePartitionWhereTheUserSaysSo) {
   options_.policies.on_short_history = OnShortHistory::kFail;
   const auto owned = *Prepare(400, "", {0, 2000});
   EXPECT_EQ(owned->phase(), Phase::kFailed);
-  EXPECT_TRUE(absl::StrContains(owned->problem(), "on_short_history")) << owned->problem();
+  EXPECT_THAT(owned->problem(), HasSubstr("on_short_history"));
   EXPECT_FALSE(Assigner::NeedsFirstCommit(*owned, {400, ""})) << "a restart must find the same";
   EXPECT_NE((*Prepare(0, "", {0, 2000}))->phase(), Phase::kFailed);
   kept_.Put(Kept(400), SteadyNow());
@@ -262,7 +263,7 @@ TEST_F(AssignmentTest, APlainCommitStopsThePartitionWhereTheUserSaysSo) {
 // or skipped by an operator, and then it has not passed.
 TEST_F(AssignmentTest, AKeptFilterThatIsBehindAPlainCommitIsUsedAndTheGapIsNotRead) {
   auto kept = Kept(400);
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(kept->filter()->Observe(At(1)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_OK(kept->filter()->Observe(At(1)));
   kept_.Put(std::move(kept), SteadyNow());
   const auto owned = *Prepare(900, "", {0, 2000});
   EXPECT_EQ(owned->phase(), Phase::kChecking);
@@ -282,7 +283,7 @@ TEST_F(AssignmentTest, AKeptFilterThatIsBehindAPlainCommitIsUsedAndTheGapIsNotRe
   owned->Activate();
   EXPECT_GT(owned->covered_since(), At(4));
   TaskPeer::SetTimedRecords(*owned, 101);
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(3)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_OK(owned->filter()->Observe(At(3)));
   owned->SkipTo(1001);
   owned->Committed();
   EXPECT_EQ(owned->covered_since(), At(3));
@@ -315,8 +316,8 @@ TEST_F(AssignmentTest, WhatCannotBeReadIsRefusedWithTheRemedy) {
        {std::string("lethe/3 o=0"), std::string("lethe/1 o=0 r="), other_id.ToString()}) {
     const absl::Status status = Prepare(400, metadata, {0, 2000}).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), "orders-2")) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), "reset")) << status;
+    EXPECT_THAT(status.message(), HasSubstr("orders-2"));
+    EXPECT_THAT(status.message(), HasSubstr("reset"));
   }
 }
 
@@ -330,7 +331,7 @@ TEST_F(AssignmentTest, ACommitThatCannotBeTrueIsRefused) {
         std::pair(other_output, "Use another group")}) {
     const absl::Status status = Prepare(400, story.ToString(), {0, 2000}).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), says)) << status;
+    EXPECT_THAT(status.message(), HasSubstr(says));
   }
 }
 
@@ -387,9 +388,9 @@ TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
   for (const auto& [log, remedy] :
        {std::pair(LogState{1001, 2000}, "on_unread_deleted"), {LogState{0, 999}, "--reset-offsets"}}) {
     auto owned = Prepare(1000, story, log);
-    ASSERT_TRUE(owned.ok()) << owned.status();
+    ASSERT_OK(owned);
     EXPECT_EQ((*owned)->phase(), Phase::kFailed);
-    EXPECT_TRUE(absl::StrContains((*owned)->problem(), remedy)) << (*owned)->problem();
+    EXPECT_THAT((*owned)->problem(), HasSubstr(remedy));
   }
   EXPECT_NE((*Prepare(1000, story, {1000, 1000}))->phase(), Phase::kFailed);
 }
@@ -398,7 +399,7 @@ TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
 // it is, or it is forgotten before its horizon is over.
 TEST_F(AssignmentTest, WithShortHistoryTheClockStartsWhereItWasAtTheCommit) {
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {950, 2000});
-  ASSERT_TRUE(owned.ok()) << owned.status();
+  ASSERT_OK(owned);
   EXPECT_EQ((*owned)->next(), 950);
   EXPECT_EQ((*owned)->restore().from(), 950);
   EXPECT_EQ((*owned)->filter()->stream_time(), At(3));
@@ -411,7 +412,7 @@ TEST_F(AssignmentTest, WithShortHistoryTheClockStartsWhereItWasAtTheCommit) {
 TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
   kept_.Put(Kept(900), SteadyNow());
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
-  ASSERT_TRUE(owned.ok()) << owned.status();
+  ASSERT_OK(owned);
   EXPECT_EQ((*owned)->phase(), Phase::kChecking);
   EXPECT_EQ((*owned)->next(), 899);
   EXPECT_EQ((*owned)->filter_end(), 900);
@@ -424,7 +425,7 @@ TEST_F(AssignmentTest, AKeptPartitionKnowsNothingOfTheLaneThatHadIt) {
   kept->ReachEndOfLog(2000);
   kept_.Put(std::move(kept), SteadyNow());
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
-  ASSERT_TRUE(owned.ok()) << owned.status();
+  ASSERT_OK(owned);
   EXPECT_EQ((*owned)->filter_end(), 900);
   EXPECT_EQ((*owned)->end_of_log(), 0);
 }
@@ -433,7 +434,7 @@ TEST_F(AssignmentTest, AKeptPartitionKnowsNothingOfTheLaneThatHadIt) {
 TEST_F(AssignmentTest, AKeptFilterThatIsAheadIsNotUsed) {
   kept_.Put(Kept(1000), SteadyNow());
   auto owned = Prepare(400, Story(0, 100, At(2), At(3)).ToString(), {0, 2000});
-  ASSERT_TRUE(owned.ok()) << owned.status();
+  ASSERT_OK(owned);
   EXPECT_EQ((*owned)->phase(), Phase::kRestoring);
   EXPECT_EQ((*owned)->next(), 100);
   kept_.Put(Kept(1000), SteadyNow());
@@ -465,11 +466,11 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotUsedGivesItsMemoryBackFirst) {
     int id = 0;
     while (stage_->Open("another").ok()) {
       ASSERT_LT(id, 1'000'000) << "there is room for another, however much the kept one holds";
-      for (int i = 0; i < 1000; ++i) EXPECT_TRUE(kept->filter()->Judge(absl::StrCat(id++), At(0)).ok());
+      for (int i = 0; i < 1000; ++i) EXPECT_OK(kept->filter()->Judge(absl::StrCat(id++), At(0)));
     }
     kept_.Put(std::move(kept), SteadyNow());
     const auto owned = Prepare(offset, metadata, {0, 2000});
-    ASSERT_TRUE(owned.ok()) << owned.status();
+    ASSERT_OK(owned);
     EXPECT_EQ((*owned)->phase(), phase) << offset << " " << (*owned)->problem();
   }
 }
@@ -496,7 +497,7 @@ class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface
   }
 
   void Feed(Partition& filter) {
-    for (int i = 0; i < 1000; ++i) EXPECT_TRUE(filter.Judge(absl::StrCat(next_id_++), At(0)).ok());
+    for (int i = 0; i < 1000; ++i) EXPECT_OK(filter.Judge(absl::StrCat(next_id_++), At(0)));
   }
   int64_t LiveBytes() { return live_->Status().filter.memory_bytes; }
   Assigner NewAssigner() {
@@ -554,7 +555,7 @@ class SnapshotAssignmentTest : public AssignmentTest {
     folder_ = mkdtemp(pattern.data());
     options_.process.snapshots.folder = folder_;
     auto store = OpenSnapshotFolder(options_);
-    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_OK(store);
     snapshots_ = std::make_unique<Snapshots>(*std::move(store), absl::Minutes(5));
     auto owned = Kept(900);
     TaskPeer::SetTimedRecords(*owned, 890);
@@ -567,9 +568,9 @@ class SnapshotAssignmentTest : public AssignmentTest {
     auto image = owned.filter()->BeginSnapshot(
         {.topic = "orders", .partition = 2, .id_fingerprint = options_.record.id.Fingerprint()},
         owned.PointOf(id_));
-    ASSERT_TRUE(image.ok()) << image.status();
+    ASSERT_OK(image);
     (*image)->NoteEnd(950);
-    ASSERT_TRUE(snapshots_->store().Write(2, id_, **image, go_on_).ok());
+    ASSERT_OK(snapshots_->store().Write(2, id_, **image, go_on_));
   }
 
   CommitMetadata Naming(int64_t origin, int64_t restart) {
@@ -584,7 +585,7 @@ class SnapshotAssignmentTest : public AssignmentTest {
 
 TEST_F(SnapshotAssignmentTest, TheNamedOneIsUsedAndTheLogComparedWithIt) {
   auto owned = Prepare(1000, Naming(0, 400).ToString(), {0, 2000});
-  ASSERT_TRUE(owned.ok()) << owned.status();
+  ASSERT_OK(owned);
   EXPECT_EQ((*owned)->phase(), Phase::kChecking);
   EXPECT_EQ((*owned)->next(), 899);
   EXPECT_EQ((*owned)->mark().hash, 17u);
@@ -623,7 +624,7 @@ TEST_F(SnapshotAssignmentTest, TheYoungestIsUsedForAPlainCommit) {
 
 TEST_F(SnapshotAssignmentTest, LoadingTheYoungestStopsWithTheLane) {
   go_on_ = [] { return false; };
-  EXPECT_EQ(Prepare(1000, "", {0, 2000}).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(Prepare(1000, "", {0, 2000}).status(), StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_F(SnapshotAssignmentTest, OneThatIsNotOfThisLifeOrCannotBeCheckedOrIsNotNamedIsNotUsed) {
@@ -648,7 +649,7 @@ TEST_F(SnapshotAssignmentTest, LoadingStopsAtOnceWithTheLane) {
     int left = last;
     go_on_ = [&] { return --left > 0; };
     const absl::Status status = Prepare(1000, Naming(0, 400).ToString(), {0, 2000}).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled));
     EXPECT_EQ(left, 0) << "asked again after a no";
   }
   EXPECT_EQ(stage_->memory().limit_bytes() - stage_->memory().used_bytes(), free);
@@ -683,7 +684,7 @@ TEST_F(SnapshotAssignmentTest, SnapshotsOfALaterOwnerStay) {
   for (const std::string& path : {named, under_way, of_a_life_that_was_reset, left_by_a_crash}) {
     std::ofstream(path) << "x";
   }
-  ASSERT_TRUE(snapshots_->store().DropOlder(2, SnapshotId::New(900, At(2)), std::nullopt, true).ok());
+  ASSERT_OK(snapshots_->store().DropOlder(2, SnapshotId::New(900, At(2)), std::nullopt, true));
   EXPECT_TRUE(std::filesystem::exists(named));
   EXPECT_TRUE(std::filesystem::exists(under_way));
   EXPECT_TRUE(std::filesystem::exists(of_a_life_that_was_reset));
@@ -697,33 +698,33 @@ TEST_F(SnapshotAssignmentTest, NothingStaysOfAnAbandonedOne) {
   auto image = owned->filter()->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(next));
   int left = 0;
   const GoOn go_on = [&] { return --left >= 0; };
-  EXPECT_EQ(snapshots_->store().Write(2, next, **image, go_on).code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(snapshots_->store().Write(2, next, **image, go_on), StatusIs(absl::StatusCode::kCancelled));
   EXPECT_LT(left, 0);
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
-    EXPECT_TRUE(absl::StrContains(entry.path().string(), id_.ToString())) << entry.path();
+    EXPECT_THAT(entry.path().string(), HasSubstr(id_.ToString())) << entry.path();
 }
 
 TEST_F(SnapshotAssignmentTest, WhatCountsStaysAlone) {
   auto owned = Kept(900);
   const SnapshotId newer = SnapshotId::New(900, At(2));
   auto image = owned->filter()->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(newer));
-  ASSERT_TRUE(snapshots_->store().Write(2, newer, **image, go_on_).ok());
+  ASSERT_OK(snapshots_->store().Write(2, newer, **image, go_on_));
   std::ofstream(folder_ + "/somebody else's") << "x";
-  ASSERT_TRUE(snapshots_->store().DropOlder(2, newer, id_, true).ok());
+  ASSERT_OK(snapshots_->store().DropOlder(2, newer, id_, true));
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     names.push_back(entry.path().filename());
   ASSERT_EQ(names.size(), 2u);
-  EXPECT_TRUE(absl::StrContains(names[0] + names[1], newer.ToString()));
-  EXPECT_EQ(snapshots_->store().Restore(2, id_, *stage_, go_on_).status().code(),
-            absl::StatusCode::kNotFound);
+  EXPECT_THAT(names[0] + names[1], HasSubstr(newer.ToString()));
+  EXPECT_THAT(snapshots_->store().Restore(2, id_, *stage_, go_on_).status(),
+              StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(AssignmentTest, ShortHistoryFailsThePartitionWhereTheUserSaysSo) {
   options_.policies.on_short_history = OnShortHistory::kFail;
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {401, 2000});
   EXPECT_EQ((*owned)->phase(), Phase::kFailed);
-  EXPECT_TRUE(absl::StrContains((*owned)->problem(), "on_short_history")) << (*owned)->problem();
+  EXPECT_THAT((*owned)->problem(), HasSubstr("on_short_history"));
   EXPECT_NE((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {400, 2000}))->phase(), Phase::kFailed);
 }
 
@@ -746,7 +747,7 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   story.covered_since = At(2);
   EXPECT_EQ((*Prepare(1000, story.ToString(), {0, 2000}))->covered_since(), At(2));
   // The horizon has gone by since.
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(5)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_OK(owned->filter()->Observe(At(5)));
   EXPECT_FALSE(owned->short_history());
   story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.covered_since, absl::InfinitePast());
@@ -772,12 +773,10 @@ TEST_F(AssignmentTest, ShortHistoryFailsWhateverItCameFromWhereTheUserSaysSo) {
     const auto raised = *Prepare(1000, lower.ToString(), {0, 2000});
     EXPECT_EQ(raised->phase(), phase);
     if (policy == OnShortHistory::kContinue) continue;
-    EXPECT_TRUE(absl::StrContains(raised->problem(), "the horizon was raised from 1h to 2h"))
-        << raised->problem();
-    EXPECT_TRUE(absl::StrContains(raised->problem(), "go back to the former horizon")) << raised->problem();
-    EXPECT_TRUE(absl::StrContains(raised->problem(), "set on_short_history to continue"))
-        << raised->problem();
-    EXPECT_TRUE(absl::StrContains(told->problem(), "2023-11-15 00:43:20 UTC")) << told->problem();
+    EXPECT_THAT(raised->problem(), HasSubstr("the horizon was raised from 1h to 2h"));
+    EXPECT_THAT(raised->problem(), HasSubstr("go back to the former horizon"));
+    EXPECT_THAT(raised->problem(), HasSubstr("set on_short_history to continue"));
+    EXPECT_THAT(told->problem(), HasSubstr("2023-11-15 00:43:20 UTC"));
   }
 }
 
@@ -798,7 +797,7 @@ TEST_F(AssignmentTest, StreamTimesOfTheFutureAreNotBelieved) {
   owned = *Prepare(1000, Story(0, 400, far, far).ToString(), {0, 2000});
   EXPECT_EQ(owned->filter()->stream_time(), absl::InfinitePast());
   EXPECT_TRUE(owned->short_history());
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(3)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_OK(owned->filter()->Observe(At(3)));
   TaskPeer::KnowsSinceStreamTime(*owned);
   EXPECT_EQ(owned->covered_since(), At(3));
   EXPECT_TRUE(owned->short_history());
@@ -873,12 +872,12 @@ TEST_F(AssignmentTest, ACommitThatNamesFewerPartitionsShowsGrowth) {
   owned = *Prepare(1000, story.ToString(), {0, 3000});
   EXPECT_EQ(owned->growth().offset, 2000);
   TaskPeer::SetEnd(*owned, 2000);
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(4)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_OK(owned->filter()->Observe(At(4)));
   story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.growth.time, At(4));
   owned = *Prepare(2000, story.ToString(), {0, 3000});
   EXPECT_TRUE(owned->keys_moved());
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter()->Observe(At(5)).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_OK(owned->filter()->Observe(At(5)));
   EXPECT_FALSE(owned->keys_moved());
   story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.growth.offset, -1);

@@ -1,5 +1,6 @@
 // The rules of `lethe check`, without a broker: what is found in descriptions and samples, and how it is
 // told.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <simdjson.h>
 #include <sys/stat.h>
@@ -28,9 +29,14 @@
 #include "src/pipeline/preflight/topic_rules.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "tests/support/fake_schemas.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
 
 using Severity = Finding::Severity;
 
@@ -185,17 +191,14 @@ TEST(TopicRules, ATopicIsCreatedLikeItsInput) {
   other.partitions = 6;
   input.Join(other);
   const std::string missing(MissingTopic(Options(), "output", "out", input, /*others=*/{}).message());
-  EXPECT_TRUE(absl::StrContains(missing, "lethe check --create"));
-  EXPECT_TRUE(
-      absl::StrContains(missing,
-                        "kafka-topics.sh --bootstrap-server b:9092 --create --topic out --partitions 6 "
+  EXPECT_THAT(missing, HasSubstr("lethe check --create"));
+  EXPECT_THAT(missing,
+              HasSubstr("kafka-topics.sh --bootstrap-server b:9092 --create --topic out --partitions 6 "
                         "--replication-factor 3 --config max.message.bytes=2000000 --config "
-                        "min.insync.replicas=2 --config retention.bytes=-1 --config retention.ms=-1"))
-      << missing;
+                        "min.insync.replicas=2 --config retention.bytes=-1 --config retention.ms=-1"));
   // Of a cluster that says nothing of settings.
-  EXPECT_TRUE(
-      absl::EndsWith(MissingTopic(Options(), "output", "out", {.name = "in", .partitions = 6}, {}).message(),
-                     "--create --topic out --partitions 6"));
+  const absl::Status least = MissingTopic(Options(), "output", "out", {.name = "in", .partitions = 6}, {});
+  EXPECT_THAT(std::string(least.message()), EndsWith("--create --topic out --partitions 6"));
 }
 
 // Topics that lethe makes itself may have been made by somebody else before.
@@ -263,8 +266,7 @@ TEST(TopicRules, TheInputMustBeKeptForTheLagToo) {
   topics.lag = absl::Minutes(61) + absl::Milliseconds(3);
   const std::vector<Finding> findings = ApplyTopicRules(Options(), topics);
   EXPECT_EQ(Wrong(findings), "warning retention;");
-  EXPECT_TRUE(
-      absl::StrContains(findings[2].what, "less than the horizon of 24h and the lag of the group of 1h1m:"))
+  EXPECT_THAT(findings[2].what, HasSubstr("less than the horizon of 24h and the lag of the group of 1h1m:"))
       << findings[2].Text();
   topics.input.config["retention.ms"] = "-1";
   EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "");
@@ -342,11 +344,10 @@ TEST(LogRules, RecordsWithoutAnIdAreHandledByThePolicies) {
   EXPECT_EQ(said(Action::kPass),
             "has no id at json:/id in 3 of 1000 of its newest records: these records and their copies pass "
             "without a verdict (on_missing_id)");
-  EXPECT_TRUE(absl::EndsWith(said(Action::kDrop), ": such records are dropped (on_missing_id)"));
-  EXPECT_TRUE(absl::EndsWith(said(Action::kDivert), ": such records go to topic elsewhere (on_missing_id)"));
-  EXPECT_TRUE(absl::EndsWith(said(Action::kFail),
-                             ": the first of them to be read stops its partition "
-                             "(on_missing_id)"));
+  EXPECT_THAT(said(Action::kDrop), EndsWith(": such records are dropped (on_missing_id)"));
+  EXPECT_THAT(said(Action::kDivert), EndsWith(": such records go to topic elsewhere (on_missing_id)"));
+  EXPECT_THAT(said(Action::kFail), EndsWith(": the first of them to be read stops its partition "
+                                            "(on_missing_id)"));
 }
 
 // Whether producers can date records ahead is said, and is no fault: lethe has a bound of its own.
@@ -408,7 +409,7 @@ TEST(LogRules, RecordsThatTheOutputTakesOnlyCompressedAreWarnedOf) {
   sample.largest_bytes = 1'400'000;
   const Finding finding = ApplySizeRule({}, Topic("out"), sample);
   EXPECT_EQ(Wrong({finding}), "warning record size;");
-  EXPECT_TRUE(absl::StrContains(finding.remedy, "max.message.bytes=1400128")) << finding.remedy;
+  EXPECT_THAT(finding.remedy, HasSubstr("max.message.bytes=1400128"));
   EXPECT_EQ(Wrong({ApplySizeRule({}, Topic("out", {{"max.message.bytes", "1400128"}}), sample)}), "");
   EXPECT_EQ(Wrong({ApplySizeRule(
                 {}, Topic("out", {{"max.message.bytes", "9999999"}, {"segment.bytes", "1000000"}}), sample)}),
@@ -475,7 +476,7 @@ TEST(OffsetRules, AnOffsetBeyondTheEndIsAnError) {
     committed[0] = {1'000'001, metadata};
     const std::vector<Finding> findings = ApplyOffsetRules(Options(), committed, sample);
     EXPECT_EQ(Wrong(findings), "error group;");
-    EXPECT_TRUE(absl::StrContains(findings[0].Text(), "ends at 1000000, and group")) << findings[0].Text();
+    EXPECT_THAT(findings[0].Text(), HasSubstr("ends at 1000000, and group"));
     EXPECT_EQ(Wrong(ApplyRestartRules(Options(), committed, absl::Now(), sample)), "");
     EXPECT_FALSE(sample.partitions[0].is_planned) << "it does not start";
     EXPECT_TRUE(sample.partitions[0].is_stopped);
@@ -490,10 +491,8 @@ TEST(OffsetRules, OffsetsOfAnotherProgramAreAWarning) {
   const std::vector<CommittedOffset> committed = {{3, MetadataText()}, {5, ""}, {9, "by hand"}};
   const std::vector<Finding> findings = ApplyOffsetRules(Options(), committed, sample);
   EXPECT_EQ(Wrong(findings), "warning group;");
-  EXPECT_TRUE(
-      absl::StrContains(findings[0].what, "has offsets in 2 partitions that another program committed"))
-      << findings[0].what;
-  EXPECT_TRUE(absl::StrContains(findings[0].what, "(in-1 at 5)")) << findings[0].what;
+  EXPECT_THAT(findings[0].what, HasSubstr("has offsets in 2 partitions that another program committed"));
+  EXPECT_THAT(findings[0].what, HasSubstr("(in-1 at 5)"));
   DaemonOptions strict = Options();
   strict.policies.on_short_history = OnShortHistory::kFail;
   EXPECT_EQ(Wrong(ApplyOffsetRules(strict, committed, sample)), "error group;");
@@ -520,9 +519,7 @@ TEST(LogRules, ReachAndSizeCountTheLag) {
   EXPECT_EQ(WrongLog(sample), "warning reach;");
   for (const Finding& finding : ApplyLogRules(Options(), Topic("in"), sample, absl::Now())) {
     if (finding.check != "reach") continue;
-    EXPECT_TRUE(
-        absl::StrContains(finding.what, "less than the horizon of 24h and the lag of the group of 7h:"))
-        << finding.what;
+    EXPECT_THAT(finding.what, HasSubstr("less than the horizon of 24h and the lag of the group of 7h:"));
   }
   // 100 bytes a second are 12.24 MB in 34 hours.
   sample = Sample();
@@ -761,12 +758,12 @@ TEST(MemoryRule, AddsUpWhatTopicsNeed) {
   EXPECT_EQ(ApplyMemoryRule(need, 3 * one - 1).severity, Severity::kWarning);
   const Finding least = ApplyMemoryRule(need, need.least_bytes - 1);
   EXPECT_EQ(least.severity, Severity::kWarning);
-  EXPECT_TRUE(absl::StrContains(least.what, "12 partitions need at least")) << least.what;
+  EXPECT_THAT(least.what, HasSubstr("12 partitions need at least"));
   MemoryNeed quiet;
   quiet.Add(topic, 4, 0);
   const Finding enough = ApplyMemoryRule(quiet, quiet.least_bytes);
   EXPECT_EQ(enough.severity, Severity::kOk);
-  EXPECT_FALSE(absl::StrContains(enough.Text(), "0 B")) << enough.Text();
+  EXPECT_THAT(enough.Text(), Not(HasSubstr("0 B")));
 }
 
 TEST(Findings, FitATerminalAndCommandsStayWhole) {
@@ -785,12 +782,12 @@ TEST(Findings, FitATerminalAndCommandsStayWhole) {
         EXPECT_LT(line.size(), static_cast<size_t>(columns)) << line;
       }
     }
-    EXPECT_TRUE(absl::StrContains(out.str(), command)) << out.str();
-    EXPECT_FALSE(absl::StrContains(out.str(), "\033"));
+    EXPECT_THAT(out.str(), HasSubstr(command));
+    EXPECT_THAT(out.str(), Not(HasSubstr("\033")));
   }
   std::ostringstream coloured;
   WriteFindings(findings, {}, {{.colour = true}, 80}, coloured);
-  EXPECT_TRUE(absl::StrContains(coloured.str(), "\033[31merror"));
+  EXPECT_THAT(coloured.str(), HasSubstr("\033[31merror"));
 }
 
 TEST(Check, WhatTheClientsOfRunRefuseIsAnErrorBeforeABrokerIsAsked) {
@@ -857,7 +854,7 @@ TEST(Machine, AFolderThatCannotBeWrittenIsAnError) {
 
 TEST(Machine, AnAddressThatSomebodyElseHasIsAnError) {
   const auto other = http::HttpServer::Start("127.0.0.1:0", {});
-  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_OK(other);
   EXPECT_EQ(OfMachine("", absl::StrCat("127.0.0.1:", (*other)->port())), Severity::kError);
   EXPECT_EQ(OfMachine("", "127.0.0.1:0"), Severity::kOk);
   for (const std::string instance : {"i", "j"}) {
@@ -866,7 +863,7 @@ TEST(Machine, AnAddressThatSomebodyElseHasIsAnError) {
                            return http::HttpResponse{
                                .body = absl::StrCat("{\"group\":\"g\",\"instance\":\"", instance, "\"}")};
                          }}});
-    ASSERT_TRUE(lethe.ok()) << lethe.status();
+    ASSERT_OK(lethe);
     EXPECT_EQ(OfMachine("", absl::StrCat("127.0.0.1:", (*lethe)->port())),
               instance == "i" ? Severity::kOk : Severity::kError)
         << "a check may look on while lethe runs";
@@ -876,9 +873,7 @@ TEST(Machine, AnAddressThatSomebodyElseHasIsAnError) {
 TEST(Findings, AWrongConfigurationIsOne) {
   std::ostringstream out;
   EXPECT_EQ(RunCheck(absl::InvalidArgumentError("lethe.yaml:3: horizon: x"), {}, {}, out), 2);
-  EXPECT_TRUE(
-      absl::StrContains(out.str(), "error    configuration   configuration is wrong: lethe.yaml:3: horizon"))
-      << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("error    configuration   configuration is wrong: lethe.yaml:3: horizon"));
 }
 
 }  // namespace

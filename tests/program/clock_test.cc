@@ -10,6 +10,7 @@
 #include "src/pipeline/snapshots/snapshots.h"
 #include "src/pipeline/task/worker_state.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -35,7 +36,7 @@ TEST(ClockTest, AnAnswerIsAwaitedByTheClock) {
     EXPECT_EQ(state.waiting().empty(), asked == 0);
     return ++asked <= 36'000 ? absl::UnavailableError("the broker is away") : absl::OkStatus();
   };
-  EXPECT_TRUE(state.Await(ask).ok());
+  EXPECT_OK(state.Await(ask));
   EXPECT_EQ(clock.Steady() - begin, absl::Hours(1));
   EXPECT_TRUE(state.waiting().empty());
 }

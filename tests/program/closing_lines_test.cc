@@ -1,9 +1,13 @@
 #include "src/cli/service/closing_lines.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 LaneReport Lane(const RecordCounts& totals, int64_t commits, int64_t aborts) {
   LaneReport lane;
@@ -27,18 +31,18 @@ TEST(ClosingLines, TotalsAreThoseOfAllLanes) {
 
 TEST(ClosingLines, WhoNeverBeganHasCommittedNothing) {
   DaemonReport report;
-  EXPECT_EQ(Farewell(report, {}).find("all committed"), std::string::npos);
+  EXPECT_THAT(Farewell(report, {}), Not(HasSubstr("all committed")));
   report.lanes.emplace_back();
-  EXPECT_NE(Farewell(report, {}).find("all committed"), std::string::npos);
-  EXPECT_EQ(Farewell(report, {.unfinished = true}).find("all committed"), std::string::npos);
+  EXPECT_THAT(Farewell(report, {}), HasSubstr("all committed"));
+  EXPECT_THAT(Farewell(report, {.unfinished = true}), Not(HasSubstr("all committed")));
 }
 
 TEST(ClosingLines, AStaticMemberLeavesNoGroup) {
   DaemonReport report;
   report.lanes.emplace_back();
   for (const bool unfinished : {false, true}) {
-    EXPECT_EQ(Farewell(report, {.unfinished = unfinished, .stays = true}).find("left the group"),
-              std::string::npos);
+    EXPECT_THAT(Farewell(report, {.unfinished = unfinished, .stays = true}),
+                Not(HasSubstr("left the group")));
   }
 }
 
@@ -49,8 +53,8 @@ TEST(ClosingLines, AGroupThatDoesNotAnswerIsNotLeft) {
   for (const bool unfinished : {false, true}) {
     const std::string farewell = Farewell(report, {unfinished, /*unanswered=*/true});
     EXPECT_EQ(farewell.find("all committed") == std::string::npos, unfinished);
-    EXPECT_EQ(farewell.find("left the group"), std::string::npos);
-    EXPECT_NE(farewell.find("session.timeout.ms"), std::string::npos);
+    EXPECT_THAT(farewell, Not(HasSubstr("left the group")));
+    EXPECT_THAT(farewell, HasSubstr("session.timeout.ms"));
   }
 }
 

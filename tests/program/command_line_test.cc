@@ -1,5 +1,6 @@
 #include "src/cli/command_line.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,16 +11,20 @@
 #include <optional>
 #include <sstream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "src/cli/config/removed.h"
 #include "src/cli/config/setting.h"
 #include "src/cli/terminal/exit_code.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 // A program whose commands only note what they were told.
 class CommandLineTest : public testing::Test {
@@ -87,14 +92,14 @@ TEST_F(CommandLineTest, HelpListsCommandsAndExitCodes) {
   EXPECT_EQ(err_.str(), "");
   for (const char* text : {"run ", "filter ", "demo ", "plan ", "inspect ", "check ", "--version",
                            "Exit codes: 0 ", "1 it failed", "2 the command"}) {
-    EXPECT_TRUE(absl::StrContains(out_.str(), text)) << text << " is not in\n" << out_.str();
+    EXPECT_THAT(out_.str(), HasSubstr(text));
   }
 }
 
 TEST_F(CommandLineTest, AbsentFilesAreNotListed) {
   commands_.demo = nullptr;
   EXPECT_EQ(Run({"--help"}), kExitOk);
-  EXPECT_FALSE(absl::StrContains(out_.str(), "demo"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("demo")));
   EXPECT_EQ(Run({"demo"}), kExitUsage);
 }
 
@@ -102,8 +107,8 @@ TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
   for (const std::string command :
        {"survey", "run", "filter", "demo", "plan", "inspect", "check", "verify", "reconcile", "counters"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
-    EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
-    EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
+    EXPECT_THAT(out_.str(), HasSubstr("Example:"));
+    EXPECT_THAT(out_.str(), HasSubstr(absl::StrCat("lethe ", command, " --")));
     EXPECT_TRUE(NothingRan());
   }
 }
@@ -115,9 +120,8 @@ TEST_F(CommandLineTest, HelpOfRunNamesEverySettingWithItsDefault) {
     const std::string end = setting.required           ? " (required)"
                             : setting.fallback.empty() ? ""
                                                        : absl::StrCat(" [", setting.fallback, "]");
-    EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat(FlagOf(setting.key), " ", setting.type)))
-        << setting.key;
-    EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat(setting.meaning, end, "\n"))) << setting.key;
+    EXPECT_THAT(out_.str(), HasSubstr(absl::StrCat(FlagOf(setting.key), " ", setting.type))) << setting.key;
+    EXPECT_THAT(out_.str(), HasSubstr(absl::StrCat(setting.meaning, end, "\n"))) << setting.key;
   }
 }
 
@@ -125,8 +129,8 @@ TEST_F(CommandLineTest, VersionIsTheProjects) {
   EXPECT_EQ(Run({"--version"}), kExitOk);
   EXPECT_EQ(out_.str(), "lethe " LETHE_VERSION "\n");
   EXPECT_EQ(Run({"version"}), kExitOk);
-  EXPECT_TRUE(absl::StartsWith(out_.str(), "lethe " LETHE_VERSION "\nlibrdkafka ")) << out_.str();
-  EXPECT_TRUE(absl::StrContains(out_.str(), "sasl_scram")) << out_.str();
+  EXPECT_THAT(out_.str(), StartsWith("lethe " LETHE_VERSION "\nlibrdkafka "));
+  EXPECT_THAT(out_.str(), HasSubstr("sasl_scram"));
 }
 
 // No line is longer than the terminal is wide, and all words are there, none of them broken.
@@ -356,10 +360,10 @@ TEST_F(CommandLineTest, ReconcileTakesTheFlagsOfItsSide) {
     std::vector<std::string> args = {"--serve"};
     args.insert(args.end(), more.begin(), more.end());
     EXPECT_EQ(run(args), kExitUsage) << more[0];
-    EXPECT_TRUE(absl::StrContains(err_.str(), more[0])) << err_.str();
+    EXPECT_THAT(err_.str(), HasSubstr(more[0]));
   }
   EXPECT_EQ(run({}), kExitUsage);
-  EXPECT_TRUE(absl::StrContains(err_.str(), "missing --peer")) << err_.str();
+  EXPECT_THAT(err_.str(), HasSubstr("missing --peer"));
   EXPECT_EQ(run({"--peer", "x", "--since", "2026-11-22T18:00:00Z", "--last", "1h"}), kExitUsage);
   EXPECT_EQ(run({"--peer", "x", "--since", "yesterday"}), kExitUsage);
   EXPECT_EQ(run({"--peer", "x", "--copy", "no"}), kExitUsage);
@@ -394,8 +398,8 @@ TEST_F(CommandLineTest, CheckTakesWhatRunTakesAndHearsOfAWrongConfiguration) {
 TEST_F(CommandLineTest, PrintsTheConfigurationInsteadOfRunning) {
   EXPECT_EQ(RunWith({"--print-config", "--horizon", "2h", "--kafka", "sasl.password=hunter2"}), kExitOk);
   EXPECT_TRUE(NothingRan());
-  EXPECT_TRUE(absl::StrContains(out_.str(), "horizon: 2h  # --horizon\n")) << out_.str();
-  EXPECT_FALSE(absl::StrContains(out_.str(), "hunter2")) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("horizon: 2h  # --horizon\n"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("hunter2")));
   EXPECT_EQ(Run({"run", "--print-config"}), kExitUsage);
 }
 
@@ -416,7 +420,7 @@ TEST_F(CommandLineTest, ThePublishedFilterKeepsItsTargetAndSaysThatItsWindowIsSh
     ASSERT_EQ(std::fwrite(lines.data(), 1, bytes, input), bytes);
     std::rewind(input);
     std::ostringstream summary;
-    ASSERT_TRUE(RunFilter(*filter_, fileno(input), fileno(output), summary).ok());
+    ASSERT_OK(RunFilter(*filter_, fileno(input), fileno(output), summary));
     const auto figures = nlohmann::json::parse(summary.str());
     // At most one false positive is expected; more than nine in less than a run of a million.
     EXPECT_LE(figures["duplicates"].get<int>(), 9) << summary.str();
@@ -439,13 +443,13 @@ TEST_F(CommandLineTest, WhatWasRemovedIsNamedWithItsLastVersionAndWhatToDo) {
       const std::string value = parts.size() > 1 ? parts[1] : "x";
       name = name.substr(0, parts[0].size());
       EXPECT_EQ(RunWith({FlagOf(name), value}), kExitUsage) << name;
-      EXPECT_TRUE(absl::StrContains(err_.str(), removed.instead)) << err_.str();
+      EXPECT_THAT(err_.str(), HasSubstr(removed.instead));
       std::ofstream(path) << "brokers: b\n" << name << ": " << value << "\n";
       EXPECT_EQ(Run({"run", "--config", path}), kExitUsage) << name;
-      EXPECT_TRUE(absl::StrContains(err_.str(), absl::StrCat(path, ":2"))) << err_.str();
+      EXPECT_THAT(err_.str(), HasSubstr(absl::StrCat(path, ":2")));
     }
     for (const absl::string_view part : {name, removed.last_version, removed.instead}) {
-      EXPECT_TRUE(absl::StrContains(err_.str(), part)) << err_.str();
+      EXPECT_THAT(err_.str(), HasSubstr(part));
     }
   }
   std::filesystem::remove(path);
@@ -499,12 +503,12 @@ TEST_F(CommandLineTest, WrongUseIsReportedAndRunsNothing) {
   for (const auto& [args, error] : cases) {
     EXPECT_EQ(Run(args), kExitUsage) << error;
     EXPECT_EQ(err_.str().substr(0, err_.str().find('\n')), error);
-    EXPECT_TRUE(absl::StrContains(err_.str(), " --help.\n")) << err_.str();
+    EXPECT_THAT(err_.str(), HasSubstr(" --help.\n"));
     EXPECT_EQ(out_.str(), "");
     EXPECT_TRUE(NothingRan());
   }
   EXPECT_EQ(Run({}), kExitUsage);
-  EXPECT_TRUE(absl::StrContains(err_.str(), "Usage: lethe"));
+  EXPECT_THAT(err_.str(), HasSubstr("Usage: lethe"));
 }
 
 TEST_F(CommandLineTest, NoErrorShowsASecret) {
@@ -518,7 +522,7 @@ TEST_F(CommandLineTest, NoErrorShowsASecret) {
   };
   for (const std::vector<std::string>& tail : tails) {
     EXPECT_EQ(RunWith(tail), kExitUsage);
-    EXPECT_FALSE(absl::StrContains(err_.str(), "hunter2")) << err_.str();
+    EXPECT_THAT(err_.str(), Not(HasSubstr("hunter2")));
     EXPECT_TRUE(NothingRan());
   }
 }

@@ -1,5 +1,6 @@
 #include "src/pipeline/restore/commit_metadata.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,13 +9,16 @@
 #include <random>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::kafka {
 namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
 
 constexpr size_t kBrokerLimit = 4096;  // offset.metadata.max.bytes by default
 
@@ -79,7 +83,7 @@ TEST(CommitMetadataTest, IsTheTextThatIsDocumented) {
 TEST(CommitMetadataTest, TheFormerFormatIsRead) {
   const auto story =
       CommitMetadata::Parse(absl::StrReplaceAll(Example().ToString(), {{"lethe/2", "lethe/1"}}));
-  ASSERT_TRUE(story.ok()) << story.status();
+  ASSERT_OK(story);
   ExpectSame(*story, Example());
   EXPECT_EQ(story->last.offset, -1);
 }
@@ -90,7 +94,7 @@ TEST(CommitMetadataTest, ALongListKeepsTheNewestWithinTheBrokersLimit) {
   const std::string text = story.ToString();
   EXPECT_LT(text.size(), kBrokerLimit);
   const auto parsed = CommitMetadata::Parse(text);
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_OK(parsed);
   ASSERT_GT(parsed->undeliverable.size(), 300u);
   EXPECT_TRUE(
       std::equal(parsed->undeliverable.rbegin(), parsed->undeliverable.rend(), story.undeliverable.rbegin()));
@@ -138,7 +142,7 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
     const std::string text = story.ToString();
     EXPECT_LE(text.size(), kBrokerLimit);
     const auto parsed = CommitMetadata::Parse(text);
-    ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.status();
+    ASSERT_OK(parsed) << text;
     ExpectSame(*parsed, story);
     const CommitTimes times = ReadCommitTimes(text);
     EXPECT_EQ(times.committed, story.committed_time) << text;
@@ -148,7 +152,7 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
 
 TEST(CommitMetadataTest, UnknownFieldsAreLeftToLaterVersions) {
   const auto parsed = CommitMetadata::Parse(absl::StrCat(Example().ToString(), " z=7f/12"));
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_OK(parsed);
   ExpectSame(*parsed, Example());
 }
 
@@ -172,9 +176,9 @@ TEST(CommitMetadataTest, ShortHistoryAndGrowthStandBehindThat) {
   EXPECT_EQ(story.ToString(), without + " s=1100-00000000deadbeef cs=1700000000123 g=6:1300:-");
   ExpectSame(*CommitMetadata::Parse(story.ToString()), story);
   story.growth.time = absl::FromUnixMillis(1'700'086'400'456);
-  EXPECT_TRUE(absl::EndsWith(story.ToString(), " g=6:1300:1700086400456"));
+  EXPECT_THAT(story.ToString(), EndsWith(" g=6:1300:1700086400456"));
   story.growth = {6};
-  EXPECT_TRUE(absl::EndsWith(story.ToString(), " g=6"));
+  EXPECT_THAT(story.ToString(), EndsWith(" g=6"));
   ExpectSame(*CommitMetadata::Parse(without), Example());
   for (const char* damaged : {" cs=", " cs=soon", " g=", " g=0", " g=-1", " g=x", " g=6:1", " g=6:-1:-",
                               " g=6:1:", " g=6:1:2:3", " g=6:x:-"}) {
@@ -224,7 +228,7 @@ TEST(CommitMetadataTest, AnotherVersionIsRefusedWithTheRemedy) {
   for (const char* other : {"lethe/3", "lethe/3 o=1", "lethe/10 o=100 n=4 r=1200", "lethe/0", "lethe/"}) {
     const absl::Status status = CommitMetadata::Parse(other).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << other << ": " << status;
-    EXPECT_NE(status.message().find("reset the group's offsets"), absl::string_view::npos) << status;
+    EXPECT_THAT(status.message(), HasSubstr("reset the group's offsets"));
   }
 }
 

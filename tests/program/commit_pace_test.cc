@@ -13,6 +13,7 @@
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -66,7 +67,7 @@ class CommitPaceTest : public testing::Test {
       ended.push_back({clock_.Steady() - begun});
       clock_.Pass(commit_takes_);
     };
-    EXPECT_TRUE(life.Run().ok());
+    EXPECT_OK(life.Run());
     if (!ended.empty()) ended.back().records = static_cast<int64_t>(cluster_.output.size()) - committed_;
     EXPECT_EQ(cluster_.output.size(), static_cast<size_t>(sent_)) << "all are unique";
     return ended;

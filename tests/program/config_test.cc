@@ -1,5 +1,6 @@
 #include "src/cli/config/config.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,10 +17,15 @@
 #include "src/cli/commands/survey_command.h"
 #include "src/cli/config/effective.h"
 #include "src/cli/config/reference.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
 
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 using testing::TestWithParam;
 
 constexpr char kSecret[] = "hunter2";
@@ -62,7 +68,7 @@ TEST_P(BadConfigTest, SaysWhereWhatAndHow) {
   const BadConfig& bad = GetParam();
   const absl::StatusOr<RunConfig> config = FromFile(bad.whole ? bad.yaml : kRequired + bad.yaml);
   ASSERT_FALSE(config.ok());
-  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(config.status(), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(std::string(config.status().message()), absl::StrCat("lethe.yaml:", bad.message));
 }
 
@@ -346,7 +352,7 @@ TEST(Config, NoMoreThanTwentyErrorsAreShown) {
   for (int i = 0; i < 30; ++i) absl::StrAppend(&yaml, "horizon", i, "x: 1h\n");
   const std::string message(FromFile(yaml).status().message());
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 20) << message;
-  EXPECT_TRUE(absl::EndsWith(message, "\nand 11 more")) << message;  // with that of what is missing
+  EXPECT_THAT(message, EndsWith("\nand 11 more"));  // with that of what is missing
 }
 
 TEST(Config, TheErrorsOfAllTopicsAndFlagsAreShownTogether) {
@@ -373,9 +379,9 @@ TEST(Config, ErrorsOfTheStageAreReportedWithTheLine) {
                                   {"fpp", "1e-16"},
                                   {"memory", "0"}}) {
     const absl::Status status = FromFile(absl::StrCat(kRequired, key, ": ", text, "\n")).status();
-    EXPECT_TRUE(absl::StartsWith(status.message(),
-                                 absl::StrCat("lethe.yaml:5: ", key, ": \"", text, "\" is not valid: ")))
-        << status;
+    EXPECT_THAT(status,
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         StartsWith(absl::StrCat("lethe.yaml:5: ", key, ": \"", text, "\" is not valid: "))));
   }
 }
 
@@ -418,9 +424,9 @@ TEST(Config, WarnsIfTheRegistrysSecretLeavesTheMachineUnencrypted) {
   const auto warns = [](const std::string& url, const std::string& secret) {
     const auto config = FromFile(absl::StrCat("brokers: b:9092\ninput: in\noutput: out\nid: avro:/id\n",
                                               "schema_registry: {url: \"", url, "\", ", secret, "}\n"));
-    EXPECT_TRUE(config.ok()) << config.status();
+    EXPECT_OK(config);
     if (!config.ok()) return false;
-    EXPECT_FALSE(absl::StrContains(config->warning, "hunter2"));
+    EXPECT_THAT(config->warning, Not(HasSubstr("hunter2")));
     EXPECT_EQ(!config->warning.empty(), absl::StrContains(config->warning, "http://registry:8081"));
     return !config->warning.empty();
   };
@@ -437,7 +443,7 @@ TEST(Config, WarnsIfTheRegistrysSecretLeavesTheMachineUnencrypted) {
 
 TEST(Config, RequiredAloneGivesTheDefaults) {
   const absl::StatusOr<RunConfig> config = FromFile(kRequired);
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   const DaemonOptions& daemon = config->daemon;
   EXPECT_EQ(daemon.process.brokers, "b:9092");
   EXPECT_EQ(daemon.input, "in");
@@ -479,7 +485,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
 }
 
 void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   const DaemonOptions& daemon = config->daemon;
   EXPECT_EQ(daemon.process.brokers, "a:1,b:2");
   EXPECT_EQ(daemon.input, "in.x");
@@ -646,7 +652,7 @@ TEST(Config, EveryFlagArrives) {
 TEST(Config, TheFingerprintIsThatOfWhatHolds) {
   const auto fingerprint = [](const std::string& more) {
     const absl::StatusOr<RunConfig> config = FromFile(absl::StrCat(kRequired, more));
-    EXPECT_TRUE(config.ok()) << config.status();
+    EXPECT_OK(config);
     return config.ok() ? config->fingerprint : "";
   };
   const std::string plain = fingerprint("");
@@ -670,7 +676,7 @@ TEST(Config, ACounterOnTheCommandLineWinsOverThatOfItsName) {
                             "counters:\n  - {name: a, key: key, output: x}\n"
                             "  - {name: b, key: key, delta: json:/n, output: y, mode: total}\n"),
                flags);
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   ASSERT_EQ(config->daemon.counters.size(), 2u);
   EXPECT_EQ(config->daemon.counters[0].output, "x");
   EXPECT_EQ(config->daemon.counters[1].output, "z");
@@ -684,17 +690,17 @@ TEST(Config, ACounterFlagIsRefusedWithWhatIsExpected) {
     RunFlags flags = RequiredFlags();
     flags.counters = {bad};
     const auto config = MakeRunConfig(std::nullopt, flags);
-    EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << bad;
-    EXPECT_TRUE(absl::StartsWith(config.status().message(), "--counter: ")) << config.status();
+    EXPECT_THAT(config.status(), StatusIs(absl::StatusCode::kInvalidArgument, StartsWith("--counter: ")))
+        << bad;
   }
   RunFlags secret = RequiredFlags();
   secret.counters = {"name=a,key=key,output=x,mode=total,store=redis://h,store_password=hush"};
   const auto refused = MakeRunConfig(std::nullopt, secret);
-  EXPECT_TRUE(absl::StrContains(refused.status().message(), "${file:PATH}")) << refused.status();
-  EXPECT_FALSE(absl::StrContains(refused.status().message(), "hush")) << refused.status();
+  EXPECT_THAT(refused.status().message(), HasSubstr("${file:PATH}"));
+  EXPECT_THAT(refused.status().message(), Not(HasSubstr("hush")));
   RunFlags many = RequiredFlags();
   for (int i = 0; i < 17; ++i) many.counters.push_back(absl::StrCat("name=", i, ",key=key,output=o", i));
-  EXPECT_TRUE(absl::StrContains(MakeRunConfig(std::nullopt, many).status().message(), "at most 16 counters"));
+  EXPECT_THAT(MakeRunConfig(std::nullopt, many).status().message(), HasSubstr("at most 16 counters"));
 }
 
 // Where an instance is named, a process that crashed takes its own place in the group again.
@@ -703,7 +709,7 @@ TEST(Config, StaticMembershipFollowsTheInstanceUnlessItIsSet) {
     std::vector<EffectiveValue> effective;
     const auto config =
         MakeRunConfig(ConfigText{"lethe.yaml", absl::StrCat(kRequired, more)}, RunFlags{}, &effective);
-    EXPECT_TRUE(config.ok()) << config.status();
+    EXPECT_OK(config);
     const auto value = std::find_if(effective.begin(), effective.end(),
                                     [](const auto& each) { return each.key == "static_membership"; });
     return std::make_pair(config->daemon.process.static_membership, value->text);
@@ -733,7 +739,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
       continue;
     }
     config = RunConfig();
-    EXPECT_TRUE(setting.set(setting.fallback, config).ok());
+    EXPECT_OK(setting.set(setting.fallback, config));
     EXPECT_EQ(config.http, defaults.http);
     EXPECT_EQ(config.metrics_per_partition, defaults.metrics_per_partition);
     EXPECT_EQ(config.log.level, defaults.log.level);
@@ -766,7 +772,7 @@ TEST(Config, AFlagWins) {
   const absl::StatusOr<RunConfig> config =
       FromFile(absl::StrCat(kRequired, "horizon: 1h\nkafka:\n  linger.ms: 5\n  compression.codec: lz4\n"),
                Flags({{"input", "other"}, {"horizon", "2h"}}, {"linger.ms=7", "client.rack=c=d"}));
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->daemon.input, "other");
   EXPECT_EQ(config->daemon.process.group, "lethe-other");
   EXPECT_EQ(config->daemon.output, "out");
@@ -836,13 +842,13 @@ TEST(Config, PropertiesOfJavasClientsAreRefusedWithLibrdkafkas) {
       {"socket.connection.setup.timeout.max.ms", "socket.connection.setup.timeout.ms"}};
   for (const auto& [javas, ours] : instead) {
     const absl::Status status = FromFile(absl::StrCat(kRequired, "kafka:\n  ", javas, ": 1\n")).status();
-    EXPECT_TRUE(absl::StrContains(status.message(), "Java clients")) << javas << ": " << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), ours)) << javas << ": " << status;
+    EXPECT_THAT(status.message(), HasSubstr("Java clients")) << javas;
+    EXPECT_THAT(status.message(), HasSubstr(ours)) << javas;
     EXPECT_TRUE(kafka::IsProperty(ours)) << ours;
   }
   for (const char* javas : {"sasl.jaas.config", "key.deserializer", "partitioner.class", "ssl.protocol"}) {
-    EXPECT_TRUE(absl::StrContains(
-        FromFile(absl::StrCat(kRequired, "kafka:\n  ", javas, ": 1\n")).status().message(), "Java clients"))
+    EXPECT_THAT(FromFile(absl::StrCat(kRequired, "kafka:\n  ", javas, ": 1\n")).status().message(),
+                HasSubstr("Java clients"))
         << javas;
   }
 }
@@ -866,13 +872,13 @@ TEST(Config, VariablesOfTheEnvironmentAreExpanded) {
   };
   for (const auto& [text, expanded] : cases) {
     const absl::StatusOr<RunConfig> config = FromFile(absl::StrCat(kRequired, "group: '", text, "'\n"));
-    ASSERT_TRUE(config.ok()) << config.status();
+    ASSERT_OK(config);
     EXPECT_EQ(config->daemon.process.group, expanded) << text;
   }
   // A value is a value, whatever is in it: it adds no keys, and is not expanded again.
   setenv("LETHE_TEST_SET", "${LETHE_TEST_EMPTY}\ninput: other", 1);
   const absl::StatusOr<RunConfig> config = FromFile(absl::StrCat(kRequired, "group: ${LETHE_TEST_SET}\n"));
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->daemon.process.group, "${LETHE_TEST_EMPTY}\ninput: other");
   EXPECT_EQ(config->daemon.input, "in");
 }
@@ -903,14 +909,14 @@ TEST(Config, NoErrorShowsASecret) {
   for (const std::string& tail : yaml) {
     const absl::StatusOr<RunConfig> config = FromFile(kRequired + tail);
     ASSERT_FALSE(config.ok()) << tail;
-    EXPECT_FALSE(absl::StrContains(config.status().message(), kSecret)) << config.status();
+    EXPECT_THAT(config.status().message(), Not(HasSubstr(kSecret)));
   }
   for (const std::string property : {"=hunter2", "hunter2", "group.id=hunter2"}) {
     RunFlags flags = RequiredFlags();
     flags.kafka = {property};
     const absl::StatusOr<RunConfig> config = MakeRunConfig(std::nullopt, flags);
     ASSERT_FALSE(config.ok());
-    EXPECT_FALSE(absl::StrContains(config.status().message(), kSecret)) << config.status();
+    EXPECT_THAT(config.status().message(), Not(HasSubstr(kSecret)));
   }
 }
 
@@ -918,7 +924,7 @@ TEST(Config, SecretsArriveAsTheyAre) {
   setenv("LETHE_TEST_SECRET", "p$a${b}: #'\"", 1);
   const absl::StatusOr<RunConfig> config =
       FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${LETHE_TEST_SECRET}\n"));
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->daemon.process.properties, (std::vector<Property>{{"sasl.password", "p$a${b}: #'\""}}));
 }
 
@@ -929,10 +935,10 @@ TEST(Config, TheSecretOfSnapshots) {
       absl::StrCat(kRequired, "snapshots: {to: 'topic:s', secret: '${LETHE_TEST_SECRET}'}\n");
   std::vector<EffectiveValue> effective;
   const auto config = MakeRunConfig(ConfigText{"lethe.yaml", yaml}, {}, &effective);
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->daemon.stage.snapshot_secret.low, 0x0123456789abcdef);
   EXPECT_EQ(config->daemon.stage.snapshot_secret.high, 0xff);
-  EXPECT_FALSE(absl::StrContains(EffectiveYaml(effective), kDigits.substr(0, 16)));
+  EXPECT_THAT(EffectiveYaml(effective), Not(HasSubstr(kDigits.substr(0, 16))));
   EXPECT_EQ(config->fingerprint,
             FromFile(absl::StrCat(kRequired, "snapshots: {to: 'topic:s'}\n"))->fingerprint)
       << "a fingerprint tells nothing of a secret";
@@ -941,7 +947,7 @@ TEST(Config, TheSecretOfSnapshots) {
                                         absl::string_view("0x23456789abcdef00000000000000ff")}) {
     const auto refused = FromFile(absl::StrCat(kRequired, "snapshots: {secret: '", wrong, "'}\n"));
     EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << wrong;
-    EXPECT_FALSE(absl::StrContains(refused.status().message(), wrong));
+    EXPECT_THAT(refused.status().message(), Not(HasSubstr(wrong)));
   }
   RunFlags flags = RequiredFlags();
   flags.values.emplace_back("snapshots.secret", kDigits);
@@ -960,7 +966,7 @@ TEST(Config, TheSchemaRegistry) {
                                         "  timeout: 3s\n");
   std::vector<EffectiveValue> effective;
   const auto config = MakeRunConfig(ConfigText{"lethe.yaml", yaml}, {}, &effective);
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   const registry::RegistryOptions& registry = config->schema_registry;
   EXPECT_EQ(registry.urls, (std::vector<std::string>{"https://a:8081", "https://b/apis/ccompat/v7"}));
   EXPECT_EQ(registry.user, "lethe");
@@ -968,14 +974,14 @@ TEST(Config, TheSchemaRegistry) {
   EXPECT_EQ(registry.ca_file, "/ca.pem");
   EXPECT_EQ(registry.timeout, absl::Seconds(3));
   EXPECT_EQ(registry.folder, "/snapshots");
-  EXPECT_TRUE(absl::StrContains(config->warning, "no field needs a schema"));
+  EXPECT_THAT(config->warning, HasSubstr("no field needs a schema"));
   for (const EffectiveValue& value : effective) EXPECT_NE(value.text, kSecret) << value.key;
 
   RunFlags flags = RequiredFlags();
   flags.values.emplace_back("schema_registry.url", "http://a");
   flags.values.emplace_back("schema_registry.token", "${LETHE_TEST_SECRET}");
   const auto by_flags = MakeRunConfig(std::nullopt, flags);
-  ASSERT_TRUE(by_flags.ok()) << by_flags.status();
+  ASSERT_OK(by_flags);
   EXPECT_EQ(by_flags->schema_registry.token, kSecret);
   EXPECT_EQ(by_flags->fingerprint, [&] {
     setenv("LETHE_TEST_SECRET", "another", 1);
@@ -984,7 +990,7 @@ TEST(Config, TheSchemaRegistry) {
   flags.values.back().second = kSecret;
   const auto exposed = MakeRunConfig(std::nullopt, flags);
   EXPECT_TRUE(absl::IsInvalidArgument(exposed.status()));
-  EXPECT_FALSE(absl::StrContains(exposed.status().message(), kSecret));
+  EXPECT_THAT(exposed.status().message(), Not(HasSubstr(kSecret)));
 
   for (const char* wrong :
        {"{user: a, password: b}", "{url: 'http://a', user: a}", "{ca_file: /x}",
@@ -992,7 +998,7 @@ TEST(Config, TheSchemaRegistry) {
         "{url: 'http://a', user: a, password: b, token: c}", "{url: 'http://a', timeout: 1ms}"}) {
     const auto refused = FromFile(absl::StrCat(kRequired, "schema_registry: ", wrong, "\n"));
     EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << wrong;
-    EXPECT_FALSE(absl::StrContains(refused.status().message(), kSecret));
+    EXPECT_THAT(refused.status().message(), Not(HasSubstr(kSecret)));
   }
 }
 
@@ -1008,9 +1014,9 @@ TEST(Config, MoreFieldsThanOneValueMayHaveAreRefused) {
     }
     return FromFile(yaml).status();
   };
-  EXPECT_TRUE(with(10).ok()) << with(10);
+  EXPECT_OK(with(10));
   EXPECT_TRUE(absl::IsInvalidArgument(with(11)));
-  EXPECT_TRUE(absl::StrContains(with(11).message(), "65 fields")) << with(11);
+  EXPECT_THAT(with(11).message(), HasSubstr("65 fields"));
 }
 
 TEST(Config, ASecretOnTheCommandLineIsWarnedOf) {
@@ -1018,11 +1024,11 @@ TEST(Config, ASecretOnTheCommandLineIsWarnedOf) {
     RunFlags flags = RequiredFlags();
     flags.kafka = {property};
     const absl::StatusOr<RunConfig> config = MakeRunConfig(std::nullopt, flags);
-    EXPECT_TRUE(config.ok()) << config.status();
+    EXPECT_OK(config);
     return config.ok() ? config->warning : "";
   };
-  EXPECT_TRUE(absl::StrContains(warning("sasl.password=hunter2"), "sasl.password"));
-  EXPECT_FALSE(absl::StrContains(warning("sasl.password=hunter2"), "hunter2"));
+  EXPECT_THAT(warning("sasl.password=hunter2"), HasSubstr("sasl.password"));
+  EXPECT_THAT(warning("sasl.password=hunter2"), Not(HasSubstr("hunter2")));
   EXPECT_FALSE(warning("ssl.key.password=hunter2").empty());
   EXPECT_EQ(warning("ssl.key.location=/etc/lethe/key.pem"), "");
   EXPECT_EQ(warning("security.protocol=SSL"), "");
@@ -1040,7 +1046,7 @@ TEST(Config, ThePropertiesOfFlagsHaveReferences) {
   flags.kafka = {"sasl.username=${LETHE_TEST_USER}", password, "client.rack=a=$$b"};
   std::vector<EffectiveValue> effective;
   const auto config = MakeRunConfig(std::nullopt, flags, &effective);
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->daemon.process.properties,
             (std::vector<Property>{
                 {"sasl.username", "lethe"}, {"sasl.password", "hunter2"}, {"client.rack", "a=$b"}}));
@@ -1051,8 +1057,8 @@ TEST(Config, ThePropertiesOfFlagsHaveReferences) {
   for (const auto& setting : SurveySettings()) kafka = setting.key == "kafka" ? &setting : kafka;
   ASSERT_NE(kafka, nullptr);
   SurveyCommandOptions survey;
-  ASSERT_TRUE(kafka->set(password, survey).ok());
-  ASSERT_TRUE(kafka->set("ssl.key.password=literal", survey).ok());
+  ASSERT_OK(kafka->set(password, survey));
+  ASSERT_OK(kafka->set("ssl.key.password=literal", survey));
   EXPECT_EQ(survey.properties.values.front(), (Property{"sasl.password", "hunter2"}));
   EXPECT_EQ(survey.properties.exposed, std::vector<std::string>{"ssl.key.password"});
 
@@ -1077,7 +1083,7 @@ TEST(Config, ValuesComeFromFiles) {
   for (const auto& [content, value] : std::vector<std::pair<std::string, std::string>>{
            {"hunter2", "hunter2"}, {"hunter2\n", "hunter2"}, {"hunter2\r\n", "hunter2"}, {"a\n\n", "a\n"}}) {
     std::ofstream(path) << content;
-    ASSERT_TRUE(config().ok()) << config().status();
+    ASSERT_OK(config());
     EXPECT_EQ(config()->daemon.process.properties, (std::vector<Property>{{"sasl.password", value}}));
   }
   // As systemd names the folder of a unit's credentials.
@@ -1085,7 +1091,7 @@ TEST(Config, ValuesComeFromFiles) {
   std::ofstream(path) << "hunter2";
   const auto nested = FromFile(
       absl::StrCat(kRequired, "kafka:\n  sasl.password: a${file:${LETHE_TEST_FOLDER}/password}${NONE:-b}\n"));
-  ASSERT_TRUE(nested.ok()) << nested.status();
+  ASSERT_OK(nested);
   EXPECT_EQ(nested->daemon.process.properties, (std::vector<Property>{{"sasl.password", "ahunter2b"}}));
   unsetenv("LETHE_TEST_FOLDER");
   EXPECT_EQ(
@@ -1115,14 +1121,13 @@ TEST(Config, ValuesComeFromRegularFilesAlone) {
   std::filesystem::create_symlink("/dev/zero", link);
   for (const std::string& path : {pipe, link, std::string("/dev/zero"), folder.string()}) {
     const auto config = FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${file:", path, "}\n"));
-    EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << config.status();
-    EXPECT_TRUE(absl::StrContains(config.status().message(), path)) << config.status();
+    EXPECT_THAT(config.status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(path)));
   }
   // As in a Kubernetes volume.
   std::ofstream(folder / "file") << "hunter2";
   std::filesystem::remove(link);
   std::filesystem::create_symlink("file", link);
-  EXPECT_TRUE(FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${file:", link, "}\n")).ok());
+  EXPECT_OK(FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${file:", link, "}\n")));
   std::filesystem::remove_all(folder);
 }
 
@@ -1150,8 +1155,7 @@ TEST(Config, ReferencesAreBounded) {
 TEST(Config, AnyEndOfTheFileIsFine) {
   for (const std::string end :
        {"", "\n", "...", "...\n", "# the end", "\r\n", "http: |-\n  off", "http: off"}) {
-    EXPECT_TRUE(FromFile(absl::StrCat("---\n", kRequired, end)).ok())
-        << end << FromFile(kRequired + end).status();
+    EXPECT_OK(FromFile(absl::StrCat("---\n", kRequired, end))) << end << FromFile(kRequired + end).status();
   }
 }
 
@@ -1166,7 +1170,7 @@ TEST(ReadConfigFile, SaysWhyItCannot) {
             absl::StrCat(folder.string(), ": the configuration cannot be read: Is a directory"));
   std::ofstream(path) << kRequired;
   const absl::StatusOr<ConfigText> text = ReadConfigFile(path);
-  ASSERT_TRUE(text.ok());
+  ASSERT_OK(text);
   EXPECT_EQ(text->yaml, kRequired);
   EXPECT_EQ(text->name, path);
   std::ofstream(path) << std::string((1 << 20) + 1, '#');
@@ -1183,9 +1187,9 @@ absl::StatusOr<RunConfig> WithTopics(const std::string& topics, const RunFlags& 
 
 TEST(Config, ATransactionMustNotEndBeforeItsCommit) {
   const std::string file = "brokers: b:1\nid: key\ninput: a\noutput: b\ncommit_interval: 2s\n";
-  EXPECT_TRUE(FromFile(file + "kafka:\n  transaction.timeout.ms: 2001\n").ok());
+  EXPECT_OK(FromFile(file + "kafka:\n  transaction.timeout.ms: 2001\n"));
   const absl::Status status = FromFile(file + "kafka:\n  transaction.timeout.ms: 2000\n").status();
-  EXPECT_TRUE(absl::StrContains(status.message(), "lethe.yaml:7: kafka.transaction.timeout.ms")) << status;
+  EXPECT_THAT(status.message(), HasSubstr("lethe.yaml:7: kafka.transaction.timeout.ms"));
 }
 
 TEST(ConfigTopics, EachEntryHasItsOwnValuesOnTopOfThoseOfAll) {
@@ -1197,7 +1201,7 @@ TEST(ConfigTopics, EachEntryHasItsOwnValuesOnTopOfThoseOfAll) {
       "    id: header:event-id\n"
       "    counters: [{name: pages, key: json:/page, output: pages.$1}]\n"
       "counters: [{name: all, key: key, output: all}]\n");
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   ASSERT_EQ(config->topics.size(), 2u);
   const DaemonOptions& orders = config->topics[0];
   EXPECT_EQ(orders.input, "orders");
@@ -1228,7 +1232,7 @@ TEST(ConfigTopics, SeveralInputsOfAnEntryAreMerged) {
   const absl::StatusOr<RunConfig> config = WithTopics(
       "  - {input: [west, east], output: all, input_header: from}\n  - {input: a, output: x, scope: "
       "topic}\n");
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   const DaemonOptions& all = config->topics.at(0);
   EXPECT_EQ(all.input, "west");
   EXPECT_EQ(all.merged, (std::vector<std::string>{"west", "east"}));
@@ -1238,7 +1242,7 @@ TEST(ConfigTopics, SeveralInputsOfAnEntryAreMerged) {
   EXPECT_EQ(config->topics.at(1).scope, Scope::kTopic);
   const absl::StatusOr<RunConfig> one =
       FromFile("brokers: b:1\nid: key\ninput: west,east\noutput: all\n", Flags({{"input", "a,b"}}));
-  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_OK(one);
   EXPECT_EQ(one->daemon.merged, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(one->daemon.process.group, "lethe-all") << "the list may change";
 }
@@ -1246,14 +1250,14 @@ TEST(ConfigTopics, SeveralInputsOfAnEntryAreMerged) {
 TEST(ConfigTopics, AFlagChangesWhatAllHaveInCommon) {
   const absl::StatusOr<RunConfig> config = WithTopics(
       "  - {input: a, output: x, horizon: 7d}\n  - {input: b, output: y}\n", Flags({{"horizon", "3h"}}));
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->topics.at(0).stage.horizon, absl::Hours(7 * 24));
   EXPECT_EQ(config->topics.at(1).stage.horizon, absl::Hours(3));
 }
 
 TEST(ConfigTopics, OneInputIsAListOfOne) {
   const absl::StatusOr<RunConfig> config = FromFile(kRequired);
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   ASSERT_EQ(config->topics.size(), 1u);
   EXPECT_EQ(config->topics[0].input, "in");
   EXPECT_EQ(config->topics[0].process.group, "lethe-in");
@@ -1262,7 +1266,8 @@ TEST(ConfigTopics, OneInputIsAListOfOne) {
 TEST(ConfigTopics, TheFingerprintHasThem) {
   const auto one = WithTopics("  - {input: a, output: x}\n");
   const auto other = WithTopics("  - {input: a, output: x, fpp: 1e-7}\n");
-  ASSERT_TRUE(one.ok() && other.ok());
+  ASSERT_OK(one);
+  ASSERT_OK(other);
   EXPECT_NE(one->fingerprint, other->fingerprint);
   EXPECT_EQ(one->fingerprint, WithTopics("  - {input: a, output: x}\n")->fingerprint);
 }
@@ -1273,11 +1278,11 @@ TEST(ConfigTopics, TheEffectiveConfigurationCanBeReadAgain) {
                                         "topics:\n  - {input: a, output: x, horizon: 7d}\n"
                                         "  - {input: ^b(.+), output: y$1, counters: [{name: n, key: key, "
                                         "output: n$1}, {name: m, key: key, output: m$1}]}\n");
-  ASSERT_TRUE(MakeRunConfig(ConfigText{"lethe.yaml", yaml}, {}, &effective).ok());
+  ASSERT_OK(MakeRunConfig(ConfigText{"lethe.yaml", yaml}, {}, &effective));
   const std::string printed = EffectiveYaml(effective);
-  EXPECT_TRUE(absl::StrContains(printed, "horizon: 7d  # lethe.yaml:6")) << printed;
+  EXPECT_THAT(printed, HasSubstr("horizon: 7d  # lethe.yaml:6"));
   const absl::StatusOr<RunConfig> again = FromFile(printed);
-  ASSERT_TRUE(again.ok()) << again.status() << "\n" << printed;
+  ASSERT_OK(again) << printed;
   ASSERT_EQ(again->topics.size(), 2u);
   EXPECT_EQ(again->topics[0].stage.horizon, absl::Hours(7 * 24));
   EXPECT_EQ(again->topics[1].input, "^b(.+)");
@@ -1290,8 +1295,9 @@ TEST(ConfigTopics, ARegistryThatOneOfThemNeedsIsNotCalledUnused) {
   const auto unused = WithTopics("  - {input: a, output: x}\n  - {input: b, output: y}\n" + registry);
   const auto used =
       WithTopics("  - {input: a, output: x}\n  - {input: b, output: y, id: avro:/id}\n" + registry);
-  ASSERT_TRUE(unused.ok() && used.ok());
-  EXPECT_TRUE(absl::StrContains(unused->warning, "no field needs a schema"));
+  ASSERT_OK(unused);
+  ASSERT_OK(used);
+  EXPECT_THAT(unused->warning, HasSubstr("no field needs a schema"));
   EXPECT_EQ(used->warning, "");
 }
 
@@ -1323,13 +1329,12 @@ TEST(ConfigTopics, WhatIsWrongIsNamedWithItsPlace) {
   };
   for (const auto& [topics, message] : bad) {
     const absl::StatusOr<RunConfig> config = WithTopics(topics);
-    EXPECT_TRUE(absl::StrContains(config.status().message(), message)) << config.status() << "\n" << topics;
+    EXPECT_THAT(config.status().message(), HasSubstr(message)) << topics;
   }
-  EXPECT_TRUE(absl::StrContains(
-      FromFile("brokers: b:1\nid: key\ntopics: [{input: a, output: x}]\n").status().message(),
-      "missing group (or --group)"));
-  EXPECT_TRUE(absl::StrContains(FromFile("brokers: b:1\nid: key\ninput: ^a\noutput: x\n").status().message(),
-                                "lethe.yaml:3: input: a pattern of topics goes into the list `topics`"));
+  EXPECT_THAT(FromFile("brokers: b:1\nid: key\ntopics: [{input: a, output: x}]\n").status().message(),
+              HasSubstr("missing group (or --group)"));
+  EXPECT_THAT(FromFile("brokers: b:1\nid: key\ninput: ^a\noutput: x\n").status().message(),
+              HasSubstr("lethe.yaml:3: input: a pattern of topics goes into the list `topics`"));
 }
 
 }  // namespace

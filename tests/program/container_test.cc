@@ -14,6 +14,7 @@
 #include "src/cli/commands/check_command.h"
 #include "src/cli/commands/run_command.h"
 #include "src/cli/config/config.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -102,7 +103,7 @@ absl::StatusOr<RunConfig> Make(const std::string& more, int64_t limit_mib,
 TEST(Container, MemoryIsHalfOfTheLimitUnlessItIsStated) {
   std::vector<EffectiveValue> effective;
   const auto config = Make("", 2048, &effective);
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->daemon.stage.memory_limit_bytes, 1024 * kMiB);
   for (const EffectiveValue& value : effective) {
     if (value.key != "memory") continue;
@@ -129,11 +130,11 @@ TEST(Container, RunAndCheckRefuseMemoryThatDoesNotFit) {
            {"", 511},  // half of it, in whole MiB
        }) {
     const auto fits = Make(budget.more, budget.least_mib);
-    ASSERT_TRUE(fits.ok()) << fits.status();
+    ASSERT_OK(fits);
     ASSERT_EQ(CheckMachine(*fits).size(), 1u);
     EXPECT_EQ(CheckMachine(*fits)[0].severity, Finding::Severity::kOk) << budget.more;
     const auto too_small = Make(budget.more, budget.least_mib - 1);
-    ASSERT_TRUE(too_small.ok()) << too_small.status();
+    ASSERT_OK(too_small);
     EXPECT_EQ(CheckMachine(*too_small)[0].severity, Finding::Severity::kError) << budget.more;
     ASSERT_FALSE(
         FitsLimit(too_small->daemon, !too_small->schema_registry.urls.empty(), *too_small->limit).ok())

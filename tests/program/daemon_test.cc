@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/connector.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -25,8 +26,7 @@ TEST(DaemonTest, EveryEngineOfTheLibraryIsTaken) {
   options.process.group = "daemon-test";
   for (const Engine engine : {Engine::kPublished, Engine::kExact, Engine::kCompact}) {
     options.stage.engine = engine;
-    EXPECT_TRUE(Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options).ok())
-        << EngineName(engine);
+    EXPECT_OK(Daemon::Create(std::make_unique<kafka::KafkaConnector>(), options)) << EngineName(engine);
   }
 }
 
@@ -81,7 +81,7 @@ class Holder {
 TEST(DaemonTest, OneProcessOfAUserHasAnInstancesName) {
   const std::string instance = absl::StrCat("held-", getpid());
   const Holder holder(instance, /*listens=*/true, geteuid());
-  EXPECT_EQ(RunAs(instance).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(RunAs(instance), StatusIs(absl::StatusCode::kAlreadyExists));
 }
 
 // Any user can take any name: it costs the warning of a second process, and not the start of the first.
@@ -89,11 +89,11 @@ TEST(DaemonTest, AnotherUserCannotTakeAnInstancesName) {
   const std::string instance = absl::StrCat("taken-", getpid());
   {
     const Holder holder(instance, /*listens=*/false, geteuid());
-    EXPECT_EQ(RunAs(instance).code(), absl::StatusCode::kInvalidArgument) << "not lethe, which listens";
+    EXPECT_THAT(RunAs(instance), StatusIs(absl::StatusCode::kInvalidArgument)) << "not lethe, which listens";
   }
   if (geteuid() == 0) {  // only root can be another user
     const Holder holder(instance, /*listens=*/true, 65534);
-    EXPECT_EQ(RunAs(instance).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(RunAs(instance), StatusIs(absl::StatusCode::kInvalidArgument));
   }
 }
 

@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/status_matchers.h"
+
 namespace lethe {
 namespace {
 
 // Each id is judged, and some are sent again.
 TEST(DemoPaceTest, JudgesEachSending) {
   const auto pace = MeasurePace(20'000, 1e-9, 4711);
-  ASSERT_TRUE(pace.ok()) << pace.status();
+  ASSERT_OK(pace);
   EXPECT_EQ(pace->ids, 20'000);
   EXPECT_GT(pace->records, 21'000);
   EXPECT_LT(pace->records, 23'000);

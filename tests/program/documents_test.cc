@@ -1,4 +1,5 @@
 // All documents of the project: how long they are, and whether links lead somewhere.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -23,6 +24,8 @@
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
@@ -133,7 +136,7 @@ TEST(Documents, TheWayOfARecordNamesFunctionsThatExist) {
   std::set<std::string> files;
   for (const auto& [file, function] : NamedFunctions(ReadFile(root / "connectors/README.md"))) {
     files.insert(file);
-    EXPECT_TRUE(absl::StrContains(ReadFile(root / file), absl::StrCat(" ", function, "(")))
+    EXPECT_THAT(ReadFile(root / file), HasSubstr(absl::StrCat(" ", function, "(")))
         << file << " has no " << function;
   }
   EXPECT_GE(files.size(), 12u);

@@ -4,6 +4,7 @@
 
 #include "tests/support/rebalances_suite.h"
 #include "tests/support/source_and_sink_suite.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -48,7 +49,7 @@ class InMemory {
     task_ = Task();
     task_.SkipTo(cluster_.committed.contains(0) ? cluster_.committed[0].offset : 0);
     source_->Assign({&task_});
-    EXPECT_TRUE(sink_->Open({}).ok());
+    EXPECT_OK(sink_->Open({}));
   }
 
  private:

@@ -18,12 +18,16 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/cli/terminal/exit_code.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 FilterCommandOptions Options(const std::string& id) {
   FilterCommandOptions options;
@@ -32,11 +36,6 @@ FilterCommandOptions Options(const std::string& id) {
   options.stage.target_fpp = 1e-9;
   options.stage.memory_limit_bytes = int64_t{256} << 20;
   return options;
-}
-
-::testing::AssertionResult Says(absl::string_view text, absl::string_view part) {
-  if (absl::StrContains(text, part)) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "'" << text << "' does not say '" << part << "'";
 }
 
 // A running command with a pipe on either side.
@@ -121,27 +120,26 @@ TEST(FilterCommandTest, UniqueLinesPassInOrderAsTheyAre) {
       Filter(Options("json:/id"),
              "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\"}\r\n{ \"id\" : \"a\" }\n{\"id\":\"c\"}\n"
              "{\"id\":\"b\"}\n{\"x\":1}\n\n{\"x\":1}\nnot json\n{\"id\":\"d\"}");
-  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_OK(outcome.status);
   EXPECT_EQ(outcome.output,
             "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\"}\r\n{\"id\":\"c\"}\n"
             "{\"x\":1}\n\n{\"x\":1}\nnot json\n{\"id\":\"d\"}");
-  EXPECT_TRUE(Says(outcome.summary, "lethe filter: 10 records in "));
-  EXPECT_TRUE(Says(outcome.summary, "unique                 4  passed"));
-  EXPECT_TRUE(Says(outcome.summary, "duplicates             2  dropped"));
-  EXPECT_TRUE(
-      Says(outcome.summary, "missing id             2  passed, first on line 6: json:/id is not there"));
-  EXPECT_TRUE(
-      Says(outcome.summary, "malformed              2  passed, first on line 7: the value is not JSON"));
-  EXPECT_TRUE(Says(outcome.summary, "target 1e-09"));
+  EXPECT_THAT(outcome.summary, HasSubstr("lethe filter: 10 records in "));
+  EXPECT_THAT(outcome.summary, HasSubstr("unique                 4  passed"));
+  EXPECT_THAT(outcome.summary, HasSubstr("duplicates             2  dropped"));
+  EXPECT_THAT(outcome.summary,
+              HasSubstr("missing id             2  passed, first on line 6: json:/id is not there"));
+  EXPECT_THAT(outcome.summary,
+              HasSubstr("malformed              2  passed, first on line 7: the value is not JSON"));
+  EXPECT_THAT(outcome.summary, HasSubstr("target 1e-09"));
 }
 
 TEST(FilterCommandTest, TheSummaryCanBeJson) {
   FilterCommandOptions options = Options("json:/id");
   options.format = ReportFormat::kJson;
   const std::string summary = Filter(options, "{\"id\":1}\n{\"id\":1}\n{\"id\":2}\n{}\nx\n").summary;
-  EXPECT_TRUE(Says(summary,
-                   "{\"records\":5,\"unique\":2,\"duplicates\":1,\"missing_id\":1,"
-                   "\"malformed\":1,\"missing_time\":0,\"seconds\":"));
+  EXPECT_THAT(summary, HasSubstr("{\"records\":5,\"unique\":2,\"duplicates\":1,\"missing_id\":1,"
+                                 "\"malformed\":1,\"missing_time\":0,\"seconds\":"));
   EXPECT_EQ(summary.find('\n'), summary.size() - 1);
 }
 
@@ -165,7 +163,7 @@ TEST_F(FilterFilesTest, AreReadOneAfterTheOtherAsOneStream) {
   FilterCommandOptions options = Options("value");
   options.files = {File("a", "x\ny"), File("b", ""), File("c", "y\nz\nx\n")};
   const Outcome outcome = Filter(options, "not read\n");
-  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_OK(outcome.status);
   EXPECT_EQ(outcome.output, "x\ny\nz\n") << "a last line without a newline gets one";
 }
 
@@ -181,15 +179,15 @@ TEST_F(FilterFilesTest, OneThatCannotBeReadIsRefusedBeforeAnythingIsWritten) {
   FilterCommandOptions options = Options("value");
   options.files = {File("a", "x\n"), (folder_ / "missing").string()};
   const Outcome outcome = Filter(options, "");
-  EXPECT_EQ(outcome.status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(Says(outcome.status.message(), "missing: cannot be read: No such file"));
+  EXPECT_THAT(outcome.status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                       HasSubstr("missing: cannot be read: No such file")));
   EXPECT_EQ(outcome.output, "");
 }
 
 TEST_F(FilterFilesTest, OddLinesAreNamedWithTheirFile) {
   FilterCommandOptions options = Options("json:/id");
   options.files = {File("a", "{\"id\":1}\n"), File("b", "{\"id\":2}\n{}\n")};
-  EXPECT_TRUE(Says(Filter(options, "").summary, absl::StrCat("first on line 2 of ", options.files[1])));
+  EXPECT_THAT(Filter(options, "").summary, HasSubstr(absl::StrCat("first on line 2 of ", options.files[1])));
 }
 
 TEST(FilterCommandTest, LinesWithoutAnIdAreHandledAsAsked) {
@@ -202,12 +200,11 @@ TEST(FilterCommandTest, LinesWithoutAnIdAreHandledAsAsked) {
   options.on_malformed = WithoutId::kDrop;
   const Outcome dropped = Filter(options, input);
   EXPECT_EQ(dropped.output, "{\"id\":1}\n{\"id\":2}\n");
-  EXPECT_TRUE(Says(dropped.summary, "missing id             1  dropped, first on line 2: "));
+  EXPECT_THAT(dropped.summary, HasSubstr("missing id             1  dropped, first on line 2: "));
   options.on_malformed = WithoutId::kFail;
   const Outcome failed = Filter(options, input);
-  EXPECT_EQ(failed.status.code(), absl::StatusCode::kFailedPrecondition) << failed.status;
-  EXPECT_TRUE(Says(failed.status.message(), "line 3: "));
-  EXPECT_TRUE(Says(failed.status.message(), "--on-malformed"));
+  EXPECT_THAT(failed.status, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("line 3: ")));
+  EXPECT_THAT(failed.status.message(), HasSubstr("--on-malformed"));
   EXPECT_EQ(failed.output, "{\"id\":1}\n") << "what came before it is written";
 }
 
@@ -237,7 +234,7 @@ TEST(FilterCommandTest, ATimeThatNoLineHasEndsWithACodeOfItsOwn) {
     EXPECT_EQ(CodeOf(outcome.status), kExitNoId) << time << outcome.status;
     const Outcome some = Filter(options, line + usable);
     EXPECT_EQ(CodeOf(some.status), kExitOk) << time;
-    EXPECT_TRUE(Says(some.summary, "no time")) << some.summary;
+    EXPECT_THAT(some.summary, HasSubstr("no time"));
   }
   EXPECT_EQ(CodeOf(Filter(options, "").status), kExitOk);
   EXPECT_EQ(CodeOf(Filter(options, usable).status), kExitOk);
@@ -255,9 +252,9 @@ TEST(FilterCommandTest, WholeLinesAsIds) {
 
 TEST(FilterCommandTest, NothingInNothingOut) {
   const Outcome outcome = Filter(Options("value"), "");
-  EXPECT_TRUE(outcome.status.ok());
+  EXPECT_OK(outcome.status);
   EXPECT_EQ(outcome.output, "");
-  EXPECT_TRUE(Says(outcome.summary, "lethe filter: 0 records"));
+  EXPECT_THAT(outcome.summary, HasSubstr("lethe filter: 0 records"));
 }
 
 TEST(FilterCommandTest, TaggedDuplicatesStay) {
@@ -267,7 +264,7 @@ TEST(FilterCommandTest, TaggedDuplicatesStay) {
   EXPECT_EQ(outcome.output,
             "{\"id\":1}\n \t{\"lethe.verdict\":\"duplicate\", \"id\":1}\r\n"
             "{\"lethe.verdict\":\"duplicate\",\"id\":1}");
-  EXPECT_TRUE(Says(outcome.summary, "duplicates             2  passed, tagged"));
+  EXPECT_THAT(outcome.summary, HasSubstr("duplicates             2  passed, tagged"));
   options.id = IdSpec::Parse("value").value();
   EXPECT_EQ(Filter(options, "a\na\n{}\n{}\n{ }\n{ }\n\n\n \n \n").output,
             "a\nlethe.verdict=duplicate\ta\n{}\n{\"lethe.verdict\":\"duplicate\"}\n"
@@ -295,7 +292,7 @@ TEST(FilterCommandTest, OutputIsNotWithheldWhileTheInputPauses) {
   EXPECT_EQ(command.Read(2), "b\n");
   command.Write(" a line\n");
   EXPECT_EQ(command.Read(12), "half a line\n");
-  EXPECT_TRUE(command.End().ok());
+  EXPECT_OK(command.End());
 }
 
 TEST(FilterCommandTest, EndsWellWhenNobodyReadsTheOutput) {
@@ -304,8 +301,8 @@ TEST(FilterCommandTest, EndsWellWhenNobodyReadsTheOutput) {
   EXPECT_EQ(command.Read(2), "a\n");
   command.CloseOutput();
   command.Write("b\n");
-  EXPECT_TRUE(command.End().ok());
-  EXPECT_TRUE(Says(command.summary(), "2 records"));
+  EXPECT_OK(command.End());
+  EXPECT_THAT(command.summary(), HasSubstr("2 records"));
 }
 
 TEST(FilterCommandTest, AFullDeviceIsAnError) {
@@ -316,17 +313,16 @@ TEST(FilterCommandTest, AFullDeviceIsAnError) {
   close(in[1]);
   std::ostringstream summary;
   const absl::Status status = RunFilter(Options("value"), in[0], full, summary);
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_TRUE(Says(summary.str(), "1 records"));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(summary.str(), HasSubstr("1 records"));
   close(full);
   close(in[0]);
 }
 
 TEST(FilterCommandTest, DamagedInputEndsWithTheReasonAndASummary) {
   const Outcome outcome = Filter(Options("value"), std::string("\x1f\x8b nonsense"));
-  EXPECT_EQ(outcome.status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_TRUE(Says(outcome.status.message(), "reading standard input"));
-  EXPECT_TRUE(Says(outcome.summary, "0 records"));
+  EXPECT_THAT(outcome.status, StatusIs(absl::StatusCode::kDataLoss, HasSubstr("reading standard input")));
+  EXPECT_THAT(outcome.summary, HasSubstr("0 records"));
 }
 
 TEST(FilterCommandTest, RefusesWhatALineDoesNotHave) {
@@ -334,16 +330,17 @@ TEST(FilterCommandTest, RefusesWhatALineDoesNotHave) {
   for (const char* id :
        {"key", "header:id", "json:/a+key", "key.json:/id", "framed.json:/id", "protobuf:/1", "avro:/id"}) {
     const absl::Status status = RunFilter(Options(id), -1, -1, summary);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_TRUE(Says(status.message(), "a line has no key and no headers"));
+    EXPECT_THAT(status,
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a line has no key and no headers")));
   }
   FilterCommandOptions options = Options("json:/id");
   options.time = Field::Parse("header:time").value();
-  EXPECT_TRUE(Says(RunFilter(options, -1, -1, summary).message(), "time 'header:time'"));
+  EXPECT_THAT(RunFilter(options, -1, -1, summary).message(), HasSubstr("time 'header:time'"));
   options = Options("json:/id");
   options.stage.target_fpp = 2;
-  EXPECT_EQ(RunFilter(options, -1, -1, summary).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(RunFilter(FilterCommandOptions(), -1, -1, summary).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(RunFilter(options, -1, -1, summary), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(RunFilter(FilterCommandOptions(), -1, -1, summary),
+              StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(summary.str(), "");
 }
 
@@ -397,8 +394,8 @@ TEST(FilterCommandTest, TimesInAnotherUnitAreRefusedBeforeTheyCostALine) {
       const std::string text = DayInUnit(lines, first, step);
       const Outcome outcome = Filter(options, text);
       EXPECT_FALSE(outcome.status.ok()) << unit << " " << lines;
-      EXPECT_TRUE(Says(outcome.status.message(), unit));
-      EXPECT_TRUE(Says(outcome.status.message(), "json:/t"));
+      EXPECT_THAT(outcome.status.message(), HasSubstr(unit));
+      EXPECT_THAT(outcome.status.message(), HasSubstr("json:/t"));
       std::ostringstream err;
       EXPECT_EQ(ReportError(outcome.status, err), kExitNoId) << unit;
       EXPECT_EQ(outcome.output, text.substr(0, outcome.output.size())) << "a line before the error was lost";
@@ -420,11 +417,11 @@ TEST(FilterCommandTest, TimesInAUnitThatTheUserKnowsAreTaken) {
     options.time_unit = unit;
     const std::string text = DayInUnit(14'400, first, step);
     const Outcome outcome = Filter(options, text);
-    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_OK(outcome.status);
     EXPECT_EQ(outcome.output, text) << "an id comes again after two hours, and the horizon is one";
   }
   options.time = std::nullopt;
-  EXPECT_EQ(Filter(options, "{}\n").status.code(), absl::StatusCode::kInvalidArgument)
+  EXPECT_THAT(Filter(options, "{}\n").status, StatusIs(absl::StatusCode::kInvalidArgument))
       << "no time, but a unit";
 }
 
@@ -435,10 +432,10 @@ TEST(FilterCommandTest, TimesThatAreMostlyRightAreTaken) {
   std::string text = DayInUnit(1000, 1'700'000'000'000, 1000);
   for (int i = 0; i < 49; ++i)
     absl::StrAppend(&text, "{\"id\":\"w", i, "\",\"t\":", 1'700'000'000 + i, "}\n");
-  EXPECT_TRUE(Filter(options, text).status.ok());
+  EXPECT_OK(Filter(options, text).status);
   text.clear();
   for (int i = 0; i < 500; ++i) absl::StrAppend(&text, "{\"id\":", i, ",\"t\":\"1995-07-01T00:00:01Z\"}\n");
-  EXPECT_TRUE(Filter(options, text).status.ok());
+  EXPECT_OK(Filter(options, text).status);
 }
 
 // FilterCommand in a process of its own, with a pipe on either side.
@@ -502,8 +499,8 @@ TEST(FilterCommandTest, CtrlCEndsInOrder) {
   EXPECT_EQ(child.ExitCode(), 130);
   EXPECT_EQ(child.Output(SIZE_MAX), "");
   const std::string summary = child.Errors();
-  EXPECT_TRUE(Says(summary, "lethe filter: 3 records in "));
-  EXPECT_TRUE(Says(summary, "duplicates             1  dropped"));
+  EXPECT_THAT(summary, HasSubstr("lethe filter: 3 records in "));
+  EXPECT_THAT(summary, HasSubstr("duplicates             1  dropped"));
 }
 
 // Against a set that forgets nothing, in pieces of any size.
@@ -522,7 +519,7 @@ TEST(FilterCommandTest, RandomLinesAgreeWithASet) {
     if (!has_id || seen.insert(id).second) expected += line;
   }
   const Outcome outcome = Filter(Options("json:/id"), input);
-  EXPECT_TRUE(outcome.status.ok());
+  EXPECT_OK(outcome.status);
   EXPECT_EQ(outcome.output == expected, true) << outcome.summary;
 }
 
@@ -538,7 +535,7 @@ TEST(FilterCommandTest, EveryEngineFiltersAndNamesItsLimits) {
     // So long that no multiple of it, on which `recycled` forgets, falls between two lines.
     options.stage.horizon = absl::Hours(24 * 365 * 50);
     const Outcome outcome = Filter(options, "a\nb\na\nc\nb\n");
-    EXPECT_TRUE(outcome.status.ok()) << name << ": " << outcome.status;
+    EXPECT_OK(outcome.status) << name;
     EXPECT_EQ(outcome.output, "a\nb\nc\n") << name;
     const std::string warning =
         absl::StrCat("lethe filter: engine ", name, ": ", BrokenPromise(engine), "\n");
@@ -552,8 +549,8 @@ TEST(FilterCommandTest, TheSummaryNamesTheEffectOfTheMemoryLimit) {
   FilterCommandOptions options = Options("value");
   options.stage.memory_limit_bytes = 64 << 10;
   options.stage.audit_share = 0;
-  EXPECT_TRUE(
-      Says(Filter(options, lines).summary, "duplicates may have passed within the horizon; raise it"));
+  EXPECT_THAT(Filter(options, lines).summary,
+              HasSubstr("duplicates may have passed within the horizon; raise it"));
 }
 
 }  // namespace

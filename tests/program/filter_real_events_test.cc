@@ -13,12 +13,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/cli/commands/filter_command.h"
 #include "tests/support/real_events_file.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -59,7 +63,7 @@ class FilterRealEventsTest : public ::testing::TestWithParam<int> {
     const int out = open((folder_ + "/out.ndjson").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     std::ostringstream err;
     const absl::Status status = RunFilter(options, in, out, err);
-    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_OK(status);
     close(in);
     close(out);
     *summary = err.str();
@@ -94,8 +98,7 @@ int64_t Lines(const std::string& text) { return std::count(text.begin(), text.en
 
 // Each figure of the summary is there, in this order and form.
 void ExpectFigures(const std::string& summary, int64_t unique, int64_t duplicates) {
-  EXPECT_TRUE(absl::StrContains(summary, absl::StrCat("lethe filter: ", unique + duplicates, " records")))
-      << summary;
+  EXPECT_THAT(summary, HasSubstr(absl::StrCat("lethe filter: ", unique + duplicates, " records")));
   std::istringstream words(summary.substr(summary.find("unique")));
   std::string name;
   std::string rest;

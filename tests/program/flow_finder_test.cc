@@ -1,6 +1,7 @@
 // Which topics of a list become flows, by what the cluster says of them.
 #include "src/pipeline/preflight/flow_finder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -9,13 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/options/stage_options.h"
 #include "tests/support/fake_brokers.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 using Inputs = std::vector<std::string>;
 
@@ -35,7 +38,7 @@ class FlowFinderTest : public testing::Test {
     flows_ = std::make_unique<Flows>();
     added_.clear();
     auto list = TopicList::Create(std::move(entries));
-    ASSERT_TRUE(list.ok()) << list.status();
+    ASSERT_OK(list);
     finder_ = std::make_unique<FlowFinder>(
         *std::move(list), *flows_, MakerOf(topics_),
         [this](const DaemonOptions& options, Topics, bool) {
@@ -68,23 +71,23 @@ class FlowFinderTest : public testing::Test {
 TEST_F(FlowFinderTest, ATopicThatCannotBeReadHoldsUpNoOther) {
   Find({Entry("a", "x"), Entry("b", "y")});
   topics_.by_name.erase("x");
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, Inputs{"b"});
   EXPECT_EQ(Unread(), Inputs{"a"});
   topics_.by_name["x"];
-  EXPECT_TRUE(Look().ok());
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, (Inputs{"b", "a"}));
   EXPECT_EQ(Unread(), Inputs());
 }
 
 TEST_F(FlowFinderTest, APatternTakesTopicsThatComeLater) {
   Find({Entry("^(.*)-in$", "$1-out")});
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, Inputs());
   topics_.by_name["c-in"];
   topics_.by_name["c-out"];
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, Inputs{"c-in"});
 }
 
@@ -96,10 +99,10 @@ TEST_F(FlowFinderTest, ATopicThatComesLaterIsReadFromItsStart) {
   routed.scope = Scope::kTopic;
   for (const char* topic : {"a-in", "a-out", "b-out"}) topics_.by_name[topic];
   Find({entry, routed});
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, Inputs{"a-in"});
   for (const char* topic : {"b-in", "late"}) topics_.by_name[topic];
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, (Inputs{"a-in", RepartitionTopic(routed), "late", "b-in"}));
   EXPECT_EQ(from_end_, Inputs{"a-in"});
 }
@@ -109,13 +112,13 @@ TEST_F(FlowFinderTest, ATopicThatComesLaterIsReadFromItsStart) {
 TEST_F(FlowFinderTest, AStrangersTopicDisplacesNone) {
   const auto begin = [&] {
     Find({Entry(R"(^rxw\.(.+)$)", "$1")});
-    EXPECT_TRUE(Look().ok());
+    EXPECT_OK(Look());
   };
   for (const char* topic : {"rxw.zebra", "zebra"}) topics_.by_name[topic];
   begin();
   EXPECT_EQ(added_, Inputs{"rxw.zebra"});
   topics_.by_name["rxw.rxw.zebra"];
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, Inputs{"rxw.zebra"}) << "it goes on, also before its first commit";
   EXPECT_EQ(Unread(), Inputs{"rxw.rxw.zebra"});
 
@@ -129,7 +132,7 @@ TEST_F(FlowFinderTest, AStrangersTopicDisplacesNone) {
   EXPECT_EQ(added_, Inputs());
   EXPECT_EQ(Unread(), (Inputs{"rxw.rxw.zebra", "rxw.zebra"})) << "in doubt neither";
   topics_.group_trouble.clear();
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, Inputs{"rxw.zebra"});
 
   topics_.by_name["rxw.zebra"].commits.clear();
@@ -137,7 +140,7 @@ TEST_F(FlowFinderTest, AStrangersTopicDisplacesNone) {
   EXPECT_EQ(added_, Inputs()) << "neither was read before";
   EXPECT_EQ(Unread(), (Inputs{"rxw.rxw.zebra", "rxw.zebra"}));
   topics_.by_name.erase("rxw.rxw.zebra");
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, Inputs{"rxw.zebra"});
   EXPECT_EQ(Unread(), Inputs());
 }
@@ -147,10 +150,10 @@ TEST_F(FlowFinderTest, AStrangersTopicDisplacesNone) {
 TEST_F(FlowFinderTest, TopicsOfStrangersCostNoQuestions) {
   constexpr int kStrangers = 2'000;
   Find({Entry("a", "x"), Entry("^stranger[.](.+)$", "unique.$1")});
-  ASSERT_TRUE(Look().ok());
+  ASSERT_OK(Look());
   const int alone = std::exchange(topics_.questions, 0);
   ASSERT_EQ(added_, Inputs{"a"});
-  ASSERT_TRUE(Look().ok());
+  ASSERT_OK(Look());
   const int later = std::exchange(topics_.questions, 0);
 
   for (int i = 0; i < kStrangers; ++i) topics_.by_name[absl::StrCat("stranger.", i)].partitions = 3;
@@ -162,18 +165,17 @@ TEST_F(FlowFinderTest, TopicsOfStrangersCostNoQuestions) {
                           {.name = "deltas", .spec = {}, .output = "deltas.$1"}};
     Find({Entry("a", "x"), strangers});
     topics_.questions = 0;
-    ASSERT_TRUE(Look().ok());
+    ASSERT_OK(Look());
     EXPECT_EQ(added_, Inputs{"a"});
     EXPECT_EQ(topics_.questions, alone);
     topics_.questions = 0;
-    ASSERT_TRUE(Look().ok());
+    ASSERT_OK(Look());
     EXPECT_EQ(topics_.questions, later);
     const std::map<std::string, std::string> problems = finder_->Problems();
     EXPECT_EQ(problems.size(), static_cast<size_t>(kStrangers));
     const auto problem = problems.find("stranger.7");
     ASSERT_NE(problem, problems.end());
-    EXPECT_TRUE(absl::StrContains(problem->second, "--create --topic unique.7 --partitions 3"))
-        << problem->second;
+    EXPECT_THAT(problem->second, HasSubstr("--create --topic unique.7 --partitions 3"));
     EXPECT_TRUE(topics_.created.empty()) << "for what is not read";
   }
 
@@ -181,7 +183,7 @@ TEST_F(FlowFinderTest, TopicsOfStrangersCostNoQuestions) {
   for (int i = 0; i < kStrangers; ++i) topics_.by_name[absl::StrCat("other.", i)];
   Find({Entry("a", "x"), Entry("^(stranger|other)[.](.+)$", "unique.$2")});
   topics_.questions = 0;
-  ASSERT_TRUE(Look().ok());
+  ASSERT_OK(Look());
   EXPECT_EQ(topics_.questions, alone + 1);
   EXPECT_EQ(finder_->Problems().size(), 2u * kStrangers);
 }
@@ -190,14 +192,14 @@ TEST_F(FlowFinderTest, TopicsOfStrangersCostNoQuestions) {
 TEST_F(FlowFinderTest, AnOutputThatIsNotListedIsAskedForIfItsInputHasAName) {
   topics_.hidden = {"x"};
   Find({Entry("a", "x")});
-  ASSERT_TRUE(Look().ok());
+  ASSERT_OK(Look());
   EXPECT_EQ(added_, Inputs{"a"});
 }
 
 TEST_F(FlowFinderTest, WithoutABrokerNothingIsKnown) {
   Find({Entry("a", "x"), Entry("b", "y")});
   topics_.is_away = true;
-  EXPECT_EQ(Look().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Look(), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(Unread(), Inputs());
 }
 
@@ -209,21 +211,21 @@ TEST_F(FlowFinderTest, MergedInputsAreRoutedAsTheyCome) {
   Find({merged});
   const std::string judged = RepartitionTopic(merged);
   topics_.trouble[judged] = absl::UnavailableError("was created a moment ago");
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, Inputs());
   topics_.trouble.clear();
   topics_.by_name.erase("b");
   topics_.trouble["x"] = absl::UnavailableError("has no leader");
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, Inputs());
   EXPECT_EQ(topics_.created, Inputs()) << "what the output has is not known";
   topics_.trouble.clear();
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(topics_.created, Inputs{judged});
   EXPECT_EQ(added_, (Inputs{judged, "a"}));
   EXPECT_EQ(Unread(), Inputs{"b"});
   topics_.by_name["b"];
-  EXPECT_TRUE(Look().ok());
+  EXPECT_OK(Look());
   EXPECT_EQ(added_, (Inputs{judged, "a", "b"}));
 }
 

@@ -1,6 +1,7 @@
 #include "connectors/http/http_server.h"
 
 #include <arpa/inet.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
 #include <netinet/in.h>
@@ -22,9 +23,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/http/responses.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::http {
 namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 using std::chrono::steady_clock;
 
@@ -42,7 +49,7 @@ HttpRoutes Hello() {
 
 std::unique_ptr<HttpServer> StartOn(const std::string& address, HttpRoutes routes) {
   absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(address, std::move(routes));
-  EXPECT_TRUE(server.ok()) << server.status();
+  EXPECT_OK(server);
   return server.ok() ? *std::move(server) : nullptr;
 }
 
@@ -116,7 +123,7 @@ TEST(HttpServer, AnswersOnIpv6) {
   const absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start("[::1]:0", Hello());
   if (!server.ok()) {
     // A host without IPv6 says so clearly; there is nothing else to see on it.
-    EXPECT_TRUE(absl::StrContains(server.status().message(), "http: [::1]:0: ")) << server.status();
+    EXPECT_THAT(server.status().message(), HasSubstr("http: [::1]:0: "));
     return;
   }
   httplib::Client client("::1", (*server)->port());
@@ -140,8 +147,8 @@ TEST(HttpServer, AnswersOnlyWhatIsThereAndOnlyGet) {
 TEST(HttpServer, ARouteThatThrowsTellsNothing) {
   const auto server = StartOn("127.0.0.1:0", Hello());
   const std::string answer = RawClient(server->port()).Ask("GET /throws HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 500 ")) << answer;
-  EXPECT_FALSE(absl::StrContains(answer, "secret")) << answer;
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(answer, Not(HasSubstr("secret")));
 }
 
 TEST(HttpServer, BadAddressesAndTakenPortsAreClear) {
@@ -181,8 +188,7 @@ TEST(HttpServer, RefusesALargeHead) {
   }
   std::string request = "GET /hello HTTP/1.1\r\nHost: localhost\r\nA: ";
   request += std::string(HttpServer::kMaxRequestBytes - request.size() - 4, 'a') + "\r\n\r\n";
-  EXPECT_TRUE(absl::StartsWith(RawClient(server->port()).Ask(request), "HTTP/1.1 200 "))
-      << "the largest that fits";
+  EXPECT_THAT(RawClient(server->port()).Ask(request), StartsWith("HTTP/1.1 200 ")) << "the largest that fits";
 }
 
 TEST(HttpServer, ReadsARequestInPieces) {
@@ -191,7 +197,7 @@ TEST(HttpServer, ReadsARequestInPieces) {
   for (const char byte : std::string("GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\n\r")) {
     ASSERT_TRUE(client.Send(std::string(1, byte)));
   }
-  EXPECT_TRUE(absl::StrContains(client.Ask("\n"), "\r\n\r\nhello\n"));
+  EXPECT_THAT(client.Ask("\n"), HasSubstr("\r\n\r\nhello\n"));
 }
 
 // Many connections that say nothing, or stop in the middle of a request, and stay open.
@@ -204,8 +210,8 @@ TEST(HttpServer, SilentClientsKeepNobodyOut) {
     if (i % 2 == 0) silent.back()->Send("GET /hello HT");
   }
   const steady_clock::time_point start = steady_clock::now();
-  EXPECT_TRUE(absl::EndsWith(RawClient(server->port()).Ask("GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-                             "\r\n\r\nhello\n"));
+  EXPECT_THAT(RawClient(server->port()).Ask("GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+              EndsWith("\r\n\r\nhello\n"));
   // Not only once the silent ones have had their five seconds.
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(4));
   // The oldest were closed to make room.
@@ -271,8 +277,8 @@ TEST(HttpServer, DoesNotCompress) {
   const std::string answer =
       RawClient(server->port())
           .Ask("GET /hello HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: br, gzip\r\n\r\n");
-  EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nhello\n")) << answer;
-  EXPECT_FALSE(absl::StrContains(absl::AsciiStrToLower(answer), "content-encoding")) << answer;
+  EXPECT_THAT(answer, EndsWith("\r\n\r\nhello\n"));
+  EXPECT_THAT(absl::AsciiStrToLower(answer), Not(HasSubstr("content-encoding"))) << answer;
 }
 
 TEST(HttpServer, HeadersForbidScriptsAndFrames) {
@@ -283,9 +289,9 @@ TEST(HttpServer, HeadersForbidScriptsAndFrames) {
     const httplib::Result result = client.Get(path);
     ASSERT_TRUE(result);
     const std::string policy = result->get_header_value("Content-Security-Policy");
-    EXPECT_TRUE(absl::StrContains(policy, "default-src 'none'")) << policy;
-    EXPECT_TRUE(absl::StrContains(policy, "frame-ancestors 'none'")) << policy;
-    EXPECT_FALSE(absl::StrContains(policy, "unsafe")) << policy;
+    EXPECT_THAT(policy, HasSubstr("default-src 'none'"));
+    EXPECT_THAT(policy, HasSubstr("frame-ancestors 'none'"));
+    EXPECT_THAT(policy, Not(HasSubstr("unsafe")));
     EXPECT_EQ(absl::StrContains(policy, "script-src 'sha256-"), path == "/") << policy;
     EXPECT_EQ(result->get_header_value("X-Content-Type-Options"), "nosniff");
   }
@@ -360,8 +366,8 @@ TEST(HttpServer, IgnoresRanges) {
   const std::string answer =
       RawClient(server->port())
           .Ask("GET /hello HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-,0-,0-,0-\r\n\r\n");
-  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 200 ")) << answer;
-  EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nhello\n")) << answer;
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(answer, EndsWith("\r\n\r\nhello\n"));
 }
 
 TEST(HttpServer, AnswersAnything) {

@@ -1,6 +1,7 @@
 // What `lethe inspect` prints of a snapshot that was just made.
 #include "src/cli/commands/inspect_command.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <simdjson.h>
 #include <unistd.h>
@@ -9,13 +10,15 @@
 #include <fstream>
 #include <sstream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 class InspectCommandTest : public testing::Test {
  protected:
@@ -24,19 +27,17 @@ class InspectCommandTest : public testing::Test {
     const auto stage = *DedupStage::Create({.horizon = absl::Hours(1), .target_fpp = 1e-4, .shards = 2});
     const auto partition = *stage->Open("orders \"7\"");
     for (int i = 0; i < 1000; ++i) {
-      EXPECT_TRUE(partition->Judge(absl::StrCat(i % 800), absl::FromUnixSeconds(1'700'000'000 + i)).ok());
+      EXPECT_OK(partition->Judge(absl::StrCat(i % 800), absl::FromUnixSeconds(1'700'000'000 + i)));
     }
-    ASSERT_TRUE(partition
-                    ->Save(path_, {.topic = "orders", .partition = 7, .id_fingerprint = "f00"},
-                           {.offset = 1000, .end_offset = 1003, .record_before = 0xabc})
-                    .ok());
+    ASSERT_OK(partition->Save(path_, {.topic = "orders", .partition = 7, .id_fingerprint = "f00"},
+                              {.offset = 1000, .end_offset = 1003, .record_before = 0xabc}));
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
   std::string Inspect(ReportFormat format) {
     std::ostringstream out;
     const absl::Status status = RunInspect({path_, format}, out);
-    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_OK(status);
     return out.str();
   }
 
@@ -53,7 +54,7 @@ TEST_F(InspectCommandTest, TextForPeople) {
         "stream time  2023-11-14T22:29:09+00:00, ", "holds        800 ids in ", " modelled, ",
         " estimated, standard deviation ", "judged       800 unique, 200 duplicates; 0 replayed\n",
         "\nshard 0: ", "\nshard 1: ", "  present "}) {
-    EXPECT_TRUE(absl::StrContains(text, part)) << part << " is not in\n" << text;
+    EXPECT_THAT(text, HasSubstr(part));
   }
 }
 
@@ -84,8 +85,7 @@ TEST_F(InspectCommandTest, SaysWhatIsWrong) {
   std::filesystem::resize_file(path_, 1000);
   std::ostringstream out;
   const absl::Status status = RunInspect({path_, ReportFormat::kText}, out);
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_TRUE(absl::StrContains(status.message(), "is cut: it ends at byte 1000")) << status;
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is cut: it ends at byte 1000")));
   EXPECT_EQ(out.str(), "");
 }
 

@@ -1,17 +1,20 @@
 // Which of two processes stays that run as one instance.
 #include "src/pipeline/assign/instance_claim.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 // Its session times out after 45 s.
 DaemonOptions Options(StaticMembership membership) {
@@ -39,15 +42,14 @@ TEST_F(InstanceClaimTest, TheNewcomerEndsAndNamesTheOther) {
   members_->push_back(kOther);
   claim_.Look();
   const absl::Status fenced = claim_.Fenced(0, "own");
-  EXPECT_EQ(fenced.code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_TRUE(absl::StrContains(fenced.message(), "/10.0.0.7")) << fenced;
+  EXPECT_THAT(fenced, StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("/10.0.0.7")));
 }
 
 TEST_F(InstanceClaimTest, TheOneThatWasThereFirstTakesItsNameBackHoweverOften) {
   claim_.Look();
   members_->push_back(kOther);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_TRUE(claim_.Fenced(0, "own").ok());
+    EXPECT_OK(claim_.Fenced(0, "own"));
     Pass(claim_.pause());  // a newcomer takes at least so long to come again
   }
 }
@@ -56,7 +58,7 @@ TEST_F(InstanceClaimTest, OneThatTookThePlaceOfItsFormerLifeIsNoNewcomerAfterASe
   members_->push_back(kOther);
   claim_.Look();
   Pass(absl::Seconds(46));
-  EXPECT_TRUE(claim_.Fenced(0, "own").ok());
+  EXPECT_OK(claim_.Fenced(0, "own"));
 }
 
 TEST_F(InstanceClaimTest, OfTwoThatWereThereFirstOneGivesIn) {
@@ -86,14 +88,14 @@ TEST_F(InstanceClaimTest, OneGivesInWithAShortSessionTimeout) {
   EXPECT_GT(taken_back, 0);
   for (int i = 0; i < 20; ++i) {
     Pass(claim.pause());
-    EXPECT_TRUE(claim.Fenced(0, "own").ok()) << "of a newcomer that comes again and again";
+    EXPECT_OK(claim.Fenced(0, "own")) << "of a newcomer that comes again and again";
   }
 }
 
 TEST_F(InstanceClaimTest, AFenceWithoutAnotherMemberIsNoContest) {
   members_->push_back(kOwn);
   claim_.Look();
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(claim_.Fenced(0, "own").ok());
+  for (int i = 0; i < 20; ++i) EXPECT_OK(claim_.Fenced(0, "own"));
 }
 
 // Brokers fence a member whose coordinator moves, too, and cannot be asked at that time.
@@ -101,18 +103,18 @@ TEST_F(InstanceClaimTest, WithoutAnAnswerNothingIsProven) {
   members_->push_back(kOther);
   claim_.Look();
   members_ = absl::UnavailableError("no answer");
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(claim_.Fenced(0, "own").ok());
+  for (int i = 0; i < 20; ++i) EXPECT_OK(claim_.Fenced(0, "own"));
   // Nor does a fence count that nobody has explained.
   Pass(absl::Seconds(46));
   members_ = std::vector<NamedMember>{kOther};
-  EXPECT_TRUE(claim_.Fenced(0, "own").ok());
+  EXPECT_OK(claim_.Fenced(0, "own"));
 }
 
 TEST_F(InstanceClaimTest, AGroupThatHasNoMemberOfTheNameProvesNothing) {
   members_->push_back(kOther);
   claim_.Look();
   members_->clear();
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(claim_.Fenced(0, "own").ok());
+  for (int i = 0; i < 20; ++i) EXPECT_OK(claim_.Fenced(0, "own"));
 }
 
 // They share the client's name.
@@ -123,7 +125,7 @@ TEST_F(InstanceClaimTest, LanesOfAProcessAreNoOthers) {
       options, [this] { return members_; }, clock_);
   claim.Look();
   members_ = std::vector<NamedMember>{{"own", "lethe-a", "/10.0.0.6"}, {"lane-1", "lethe-a", "/10.0.0.6"}};
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(claim.Fenced(0, "own").ok());
+  for (int i = 0; i < 20; ++i) EXPECT_OK(claim.Fenced(0, "own"));
   members_->push_back({"id-of-other", "lethe-a", "/10.0.0.7"});
   int fences = 0;
   while (claim.Fenced(0, "own").ok()) ASSERT_LT(++fences, 10);

@@ -1,5 +1,6 @@
 // What is said of keys that differ between copies, and of schemas that differ between records of a key; and
 // that nothing is said of others.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/output/warnings.h"
 #include "src/pipeline/report/watches.h"
@@ -16,6 +16,8 @@
 
 namespace lethe::kafka {
 namespace {
+
+using testing::HasSubstr;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
 
@@ -148,12 +150,12 @@ TEST(FrameWatchTest, TheFieldToUseIsNamedIfTheIdHasTheFrameInIt) {
     return std::string("\0\0\0\0", 4) + static_cast<char>(schema) + text;
   };
   const std::string of_keys = Said("key", {{framed(1, "order"), "x"}, {framed(2, "order"), "x"}});
-  EXPECT_TRUE(absl::StrContains(of_keys, "1 and 2")) << of_keys;
-  EXPECT_TRUE(absl::StrContains(of_keys, "key.avro:/")) << of_keys;
+  EXPECT_THAT(of_keys, HasSubstr("1 and 2"));
+  EXPECT_THAT(of_keys, HasSubstr("key.avro:/"));
   const std::string of_values =
       Said("value", {{framed(1, "order"), framed(3, "x")}, {framed(2, "order"), framed(4, "x")}});
-  EXPECT_TRUE(absl::StrContains(of_values, "3 and 4")) << of_values;
-  EXPECT_TRUE(absl::StrContains(of_values, " avro:/")) << of_values;
+  EXPECT_THAT(of_values, HasSubstr("3 and 4"));
+  EXPECT_THAT(of_values, HasSubstr(" avro:/"));
   EXPECT_EQ(Said("value", {{"a", framed(3, "x")}, {"b", framed(4, "x")}, {"a", framed(3, "x")}}), "");
   EXPECT_EQ(Said("header:id", {{"a", framed(3, "x")}, {"a", framed(4, "x")}}), "");
   EXPECT_EQ(Said("value", {{"a", "plain"}, {"a", "other"}}), "");

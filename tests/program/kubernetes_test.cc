@@ -1,4 +1,5 @@
 // The chart and the sidecar's example: their configuration is one that lethe takes, and their figures fit it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -10,15 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
 #include "src/cli/config/config.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::EndsWith;
 
 namespace fs = std::filesystem;
 
@@ -42,7 +45,7 @@ absl::StatusOr<RunConfig> Parse(const std::string& yaml) {
 
 int64_t MebiBytes(const YAML::Node& size) {
   std::string text = size.as<std::string>();
-  EXPECT_TRUE(absl::EndsWith(text, "Mi")) << text;
+  EXPECT_THAT(text, EndsWith("Mi"));
   int64_t number = 0;
   EXPECT_TRUE(absl::SimpleAtoi(absl::StripSuffix(text, "Mi"), &number)) << text;
   return number;
@@ -52,7 +55,7 @@ TEST(Kubernetes, TheSidecarsConfigurationIsTakenAndFitsItsLimit) {
   const std::vector<YAML::Node> documents = YAML::LoadAll(ReadFile(kFolder / "sidecar.yaml"));
   ASSERT_EQ(documents.size(), 2u);
   const auto config = Parse(documents[0]["data"]["lethe.yaml"].as<std::string>());
-  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_OK(config);
   EXPECT_EQ(config->daemon.process.instance, "orders-0");
 
   const YAML::Node pod = documents[1]["spec"]["template"]["spec"];
@@ -79,7 +82,7 @@ TEST(Kubernetes, TheChartsValuesAreThoseOfItsSchemaAndAConfiguration) {
   config["instance"] = "${HOSTNAME}";
   config["http"] = absl::StrCat("0.0.0.0:", values["http"]["port"].as<int>());
   const auto parsed = Parse(YAML::Dump(config));
-  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_OK(parsed);
 }
 
 TEST(Kubernetes, TheChartBringsTheAlertsAndDashboards) {

@@ -11,12 +11,15 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::lines {
 namespace {
+
+using testing::HasSubstr;
 
 std::string Gzip(const std::string& text, int flush = Z_FINISH) {
   z_stream stream = {};
@@ -108,7 +111,7 @@ TEST(LineReaderTest, LinesKeepTheirBytes) {
         std::string("\x1fx")}) {
     for (const std::string& bytes : {text, Gzip(text)}) {
       const Result result = ReadFile(bytes);
-      EXPECT_TRUE(result.status.ok()) << result.status;
+      EXPECT_OK(result.status);
       EXPECT_EQ(result.lines, Split(text));
     }
   }
@@ -120,9 +123,8 @@ TEST(LineReaderTest, LimitIsExact) {
     EXPECT_EQ(ReadFile("a\n" + line + end, 100).lines.size(), 2);
     const Result result = ReadFile("a\n" + line + "y" + end, 100);
     EXPECT_EQ(result.lines, Split("a\n"));
-    EXPECT_EQ(result.status.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_TRUE(absl::StrContains(result.status.message(), "line 2 is longer than 100 bytes"))
-        << result.status;
+    EXPECT_THAT(result.status,
+                StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("line 2 is longer than 100 bytes")));
   }
 }
 
@@ -130,7 +132,7 @@ TEST(LineReaderTest, LongLines) {
   const std::string text = std::string(5'000'000, 'x') + "\n" + std::string(3'000'000, 'y') + "\nz";
   EXPECT_EQ(ReadFile(text).lines, Split(text));
   EXPECT_EQ(ReadFile(Gzip(text)).lines, Split(text));  // five thousand to one
-  EXPECT_EQ(ReadFile(text, 4'000'000).status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(ReadFile(text, 4'000'000).status, StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 TEST(LineReaderTest, GzipMembersAreOneText) {
@@ -139,7 +141,7 @@ TEST(LineReaderTest, GzipMembersAreOneText) {
   for (const std::string& rest : {std::string("x"), std::string(3, '\0') + "x", std::string("\x1f\x8bx")}) {
     const Result result = ReadFile(Gzip("a\n") + rest);
     EXPECT_EQ(result.lines, Split("a\n"));
-    EXPECT_EQ(result.status.code(), absl::StatusCode::kDataLoss) << result.status;
+    EXPECT_THAT(result.status, StatusIs(absl::StatusCode::kDataLoss));
   }
 }
 
@@ -150,20 +152,19 @@ TEST(LineReaderTest, CutOffGzipGivesWholeLinesOnly) {
   const std::vector<std::string> lines = Split(text);
   for (const size_t size : {size_t{10}, whole.size() / 2, whole.size() - 1}) {
     const Result result = ReadFile(whole.substr(0, size));
-    EXPECT_EQ(result.status.code(), absl::StatusCode::kDataLoss);
-    EXPECT_TRUE(absl::StrContains(result.status.message(), "cut off")) << result.status;
+    EXPECT_THAT(result.status, StatusIs(absl::StatusCode::kDataLoss, HasSubstr("cut off")));
     ASSERT_LE(result.lines.size(), lines.size());
     EXPECT_TRUE(std::equal(result.lines.begin(), result.lines.end(), lines.begin()));
   }
   std::string damaged = whole;
   damaged[whole.size() - 6] = static_cast<char>(damaged[whole.size() - 6] ^ 1);  // the checksum
-  EXPECT_TRUE(absl::StrContains(ReadFile(damaged).status.message(), "damaged"));
+  EXPECT_THAT(ReadFile(damaged).status.message(), HasSubstr("damaged"));
 }
 
 TEST(LineReaderTest, SaysWhatReadingSaid) {
   LineReader reader(-1, "the pipe");
   const absl::Status status = reader.Read().status();
-  EXPECT_TRUE(absl::StrContains(status.message(), "reading the pipe")) << status;
+  EXPECT_THAT(status.message(), HasSubstr("reading the pipe"));
 }
 
 // What has come is given out before more is waited for: line by line if that is how it comes.
@@ -238,7 +239,7 @@ TEST(LineReaderTest, RandomTextsInRandomPieces) {
     LineReader reader(pipe.reader(), "the pipe");
     const Result result = ReadAll(&reader);
     feeder.join();
-    ASSERT_TRUE(result.status.ok()) << result.status;
+    ASSERT_OK(result.status);
     ASSERT_EQ(result.lines, Split(text));
   }
 }

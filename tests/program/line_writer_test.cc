@@ -7,11 +7,14 @@
 #include <string>
 #include <thread>
 
-#include "absl/strings/match.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::lines {
 namespace {
+
+using testing::HasSubstr;
 
 std::string ReadToEnd(int fd) {
   std::string text;
@@ -47,10 +50,10 @@ TEST_F(LineWriterTest, WritesPiecesInOrder) {
   writer.Append("");
   writer.Append("tag");
   writer.Append(absl::string_view(text).substr(8));
-  EXPECT_TRUE(writer.Flush().ok());
-  EXPECT_TRUE(writer.Flush().ok());
+  EXPECT_OK(writer.Flush());
+  EXPECT_OK(writer.Flush());
   writer.Append("end");
-  EXPECT_TRUE(writer.Flush().ok());
+  EXPECT_OK(writer.Flush());
   Close(1);
   EXPECT_EQ(ReadToEnd(ends_[0]), "one\ntwo\ntagthree\nend");
 }
@@ -69,7 +72,7 @@ TEST_F(LineWriterTest, WritesAllOfMuch) {
   }
   std::string received;
   std::thread reader([&] { received = ReadToEnd(ends_[0]); });
-  EXPECT_TRUE(writer.Flush().ok());
+  EXPECT_OK(writer.Flush());
   Close(1);
   reader.join();
   EXPECT_EQ(received, expected);
@@ -79,9 +82,9 @@ TEST_F(LineWriterTest, SaysThatNobodyReads) {
   Close(0);
   LineWriter writer(ends_[1], "standard output");
   writer.Append("x");
-  EXPECT_EQ(writer.Flush().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(writer.Flush(), StatusIs(absl::StatusCode::kCancelled));
   writer.Append("y");
-  EXPECT_EQ(writer.Flush().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(writer.Flush(), StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_F(LineWriterTest, SaysThatTheDeviceIsFull) {
@@ -90,15 +93,15 @@ TEST_F(LineWriterTest, SaysThatTheDeviceIsFull) {
   LineWriter writer(full, "standard output");
   writer.Append("x");
   const absl::Status status = writer.Flush();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(absl::StrContains(status.message(), "writing standard output: no space left")) << status;
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               HasSubstr("writing standard output: no space left")));
   close(full);
 }
 
 TEST_F(LineWriterTest, SaysWhatWritingSaid) {
   LineWriter writer(ends_[0], "standard output");  // the end that is for reading
   writer.Append("x");
-  EXPECT_TRUE(absl::StrContains(writer.Flush().message(), "writing standard output"));
+  EXPECT_THAT(writer.Flush().message(), HasSubstr("writing standard output"));
 }
 
 }  // namespace

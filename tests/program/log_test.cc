@@ -1,6 +1,7 @@
 // The log: a line per message, whatever is in it, and JSON that can be parsed.
 #include "src/cli/terminal/log.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <simdjson.h>
 #include <spdlog/sinks/ostream_sink.h>
@@ -18,6 +19,9 @@
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 std::string Logged(LogFormat format, const std::string& message) {
   std::ostringstream out;
@@ -74,8 +78,8 @@ TEST(Log, AnyBytesAreOneLineThatParses) {
     ASSERT_EQ(json.find('\n'), json.size() - 1);
     const std::string text = Logged(LogFormat::kText, message);
     ASSERT_EQ(text.find('\n'), text.size() - 1);
-    ASSERT_EQ(text.find('\r'), std::string::npos);
-    ASSERT_EQ(text.find('\x1b'), std::string::npos);
+    ASSERT_THAT(text, Not(HasSubstr("\r")));
+    ASSERT_THAT(text, Not(HasSubstr("\x1b")));
   }
 }
 
@@ -119,7 +123,7 @@ TEST(Log, SeventyInTwoSecondsBecomeOneAndAreCounted) {
   EXPECT_EQ(repeats.Next("FAIL", start + absl::Seconds(1)), "") << "another kind is not kept back";
   const std::optional<std::string> later = repeats.Next("COORD", start + absl::Seconds(6));
   ASSERT_TRUE(later.has_value());
-  EXPECT_NE(later->find("69 like it"), std::string::npos) << *later;
+  EXPECT_THAT(*later, HasSubstr("69 like it"));
 }
 
 }  // namespace

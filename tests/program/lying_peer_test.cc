@@ -20,6 +20,7 @@
 #include "src/cli/reconcile/reconcile_messages.h"
 #include "src/cli/reconcile/reconcile_talk.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -61,13 +62,13 @@ class LyingPeerTest : public testing::Test {
       FileChannel channel(
           to_[0], from_[1], kLong, [this] { return !is_over_; }, [] { return std::string(); });
       auto peer = Reconciliation::Begin(channel, {.initiates = false, .subject = "key"});
-      ASSERT_TRUE(peer.ok()) << peer.status();
+      ASSERT_OK(peer);
       lie(*peer);
     });
     channel_.emplace(
         from_[0], to_[1], timeout, [] { return true; }, [] { return std::string(); });
     auto peers = Reconciliation::Begin(*channel_, {.initiates = true, .subject = "key"});
-    ASSERT_TRUE(peers.ok()) << peers.status();
+    ASSERT_OK(peers);
     peers_.emplace(*std::move(peers));
     talk_.emplace(*peers_, *channel_, interrupted_, timeout, /*shows=*/false);
   }
@@ -107,7 +108,7 @@ class LyingPeerTest : public testing::Test {
   }
   void ExpectRefused(const std::vector<std::string>& messages, uint64_t announced, int64_t count) {
     const auto received = Receive(messages, announced, count);
-    EXPECT_EQ(received.status().code(), absl::StatusCode::kDataLoss) << received.status();
+    EXPECT_THAT(received.status(), StatusIs(absl::StatusCode::kDataLoss));
   }
 
   std::vector<Written> written_;
@@ -126,8 +127,7 @@ class LyingPeerTest : public testing::Test {
 TEST_F(LyingPeerTest, AnHonestOneIsHeard) {
   const auto received =
       Receive({absl::StrCat(Record("a", kBegin), Record("b", kEnd - 1)), Record("c", 1500)}, 3, 3);
-  ASSERT_TRUE(received.ok()) << received.status();
-  EXPECT_EQ(*received, 3);
+  EXPECT_THAT(received, IsOkAndHolds(3));
   ASSERT_EQ(written_.size(), 3u);
   EXPECT_EQ(written_[2].id, "c");
   EXPECT_EQ(written_[2].source, "cluster/orders/0/7");
@@ -172,7 +172,7 @@ TEST_F(LyingPeerTest, HeadersThatSayWhereItWasCopiedFrom) {
   const std::vector<Header> headers = {
       {"lethe.copied_from", "x/y/0/1"}, {"trace", "t"}, {"lethe.copied_from", std::nullopt}};
   const auto received = Receive({Record("a", 1500, headers)}, 1, 1);
-  ASSERT_TRUE(received.ok()) << received.status();
+  ASSERT_OK(received);
   ASSERT_EQ(written_.size(), 1u);
   EXPECT_EQ(written_[0].headers, std::vector<std::string>{"trace"});
 }
@@ -192,7 +192,7 @@ TEST_F(LyingPeerTest, SignsOfLifeDoNotOutlastTheTimeout) {
   const absl::Time begin = SteadyNow();
   const absl::Status status = talk_->Receive({ReconcileWord::kReady}).status();
   is_over_ = true;
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_LT(SteadyNow() - begin, absl::Seconds(30));
 }
 
@@ -211,7 +211,7 @@ TEST_F(LyingPeerTest, ProgressOutlastsTheTimeout) {
       kOfAStep * kSteps * 3 / 4);
   std::vector<int64_t> whole_since(1);
   const absl::Status status = talk_->Receive(ReconcileWord::kReady, whole_since);
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_OK(status);
   EXPECT_EQ(whole_since[0], 5);
 }
 
@@ -234,7 +234,7 @@ TEST(FileChannelTest, BytesOneByOneDoNotOutlastTheTimeout) {
     std::string room(1 << 20, '\0');
     const absl::Time begin = SteadyNow();
     const absl::Status status = reads ? channel.Read(room.data(), room.size()) : channel.Write(room);
-    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
     EXPECT_LT(SteadyNow() - begin, absl::Seconds(30));
     is_over = true;
     trickle.join();
@@ -247,7 +247,7 @@ TEST_F(LyingPeerTest, ALongReasonIsCut) {
     Say(peer, ReconcileWord::kFailed, std::string(1 << 20, 'x')).IgnoreError();
   });
   const absl::Status status = talk_->Receive({ReconcileWord::kReady}).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kAborted));
   EXPECT_LT(status.message().size(), 3000u);
 }
 

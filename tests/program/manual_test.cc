@@ -1,4 +1,5 @@
 // Help, the completion for bash and the man page, judged by those who read them.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
@@ -106,7 +109,7 @@ TEST_F(ManualTest, ThePageIsWellFormedAndListsTheCommands) {
     // "  name        meaning"
     if (line.size() < 15 || line[1] != ' ' || line[2] == ' ' || line[13] != ' ' || line[14] == ' ') continue;
     const absl::string_view name = absl::StripAsciiWhitespace(line.substr(0, 14));
-    EXPECT_TRUE(absl::StrContains(page, absl::StrCat("\n.TP\n.B ", name, "\n"))) << name;
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("\n.TP\n.B ", name, "\n"))) << name;
     ++commands;
   }
   EXPECT_EQ(commands, 12);
@@ -114,15 +117,15 @@ TEST_F(ManualTest, ThePageIsWellFormedAndListsTheCommands) {
 
 TEST_F(ManualTest, HelpExplainsTopicsAndCommands) {
   EXPECT_EQ(Run({"help"}), kExitOk);
-  EXPECT_TRUE(absl::StrContains(out_.str(), "Before the first run:")) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("Before the first run:"));
   EXPECT_EQ(Run({"help", "exit-codes"}), kExitOk);
-  EXPECT_TRUE(absl::StrContains(out_.str(), "2    The command line")) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("2    The command line"));
   EXPECT_EQ(Run({"help", "metrics"}), kExitOk);
-  EXPECT_TRUE(absl::StrContains(out_.str(), "\nlethe_lag_records\n")) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("\nlethe_lag_records\n"));
   EXPECT_EQ(Run({"help", "run"}), kExitOk);
-  EXPECT_TRUE(absl::StrContains(out_.str(), "--commit-interval DURATION")) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("--commit-interval DURATION"));
   EXPECT_EQ(Run({"help", "rnu"}), kExitUsage);
-  EXPECT_TRUE(absl::StrContains(err_.str(), "did you mean run?")) << err_.str();
+  EXPECT_THAT(err_.str(), HasSubstr("did you mean run?"));
 }
 
 TEST_F(ManualTest, HelpFitsATerminal) {

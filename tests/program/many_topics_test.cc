@@ -1,4 +1,5 @@
 // Several topics in one worker: what they share, and what is each one's own.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,9 +14,12 @@
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 using test::At;
 using test::FakeCluster;
@@ -68,7 +72,7 @@ TEST_F(ManyTopicsTest, EachHasItsOwnIdsInOneTransaction) {
   const auto life = Start();
   const Task& orders = life->Assign({0, 0});
   const Task& clicks = life->Assign({1, 0});
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_EQ(Out(0), "a b");
   EXPECT_EQ(Out(1), "a c");
   EXPECT_EQ(orders.counts().duplicate, 1);
@@ -85,7 +89,7 @@ TEST_F(ManyTopicsTest, AnAbortForgetsThoseOfAllAndARestartGoesOnInEach) {
     life->Assign({0, 1});
     life->Assign({1, 0});
     life->sink.fail_commits = 1;
-    ASSERT_TRUE(life->Run().ok());
+    ASSERT_OK(life->Run());
     EXPECT_EQ(life->sink.aborts, 1);
   }
   Send({0, 1}, {"b", "c"});
@@ -94,7 +98,7 @@ TEST_F(ManyTopicsTest, AnAbortForgetsThoseOfAllAndARestartGoesOnInEach) {
   const Task& orders = life->Assign({0, 1});
   const Task& clicks = life->Assign({1, 0});
   life->sink.lose_answers = 1;
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_EQ(Out(0), "a b c");
   EXPECT_EQ(Out(1), "a b");
   EXPECT_EQ(orders.counts().suppressed, 2);
@@ -114,7 +118,7 @@ TEST_F(ManyTopicsTest, EachHasItsOwnPolicies) {
   const Task& orders = life->Assign({0, 0});
   const Task& stopped = life->Assign({1, 0});
   const Task& other = life->Assign({1, 1});
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_EQ(Out(0), "a a");
   EXPECT_EQ(Out(1), "a b");
   EXPECT_EQ(orders.counts().tagged, 1);
@@ -130,7 +134,7 @@ TEST_F(ManyTopicsTest, ARefusedRecordOfOneIsNotLookedForInTheOthers) {
   const Task& orders = life->Assign({0, 0});
   const Task& clicks = life->Assign({1, 0});
   life->sink.refuses = [](const FakeRecord& record) { return record.key == "bad"; };
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_EQ(Out(0), "a b");
   EXPECT_EQ(Out(1), "b");
   EXPECT_EQ(orders.counts().undeliverable, 0);
@@ -147,7 +151,7 @@ TEST_F(ManyTopicsTest, WhatIsRevokedOfOneStaysOfTheOther) {
     if (!life->tasks.contains({1, 0})) return life->stop.Request();
     life->source.Tell(SourceEvent::Kind::kRevoked, {At(1, 0)});
   };
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_TRUE(life->tasks.contains({0, 0}));
   EXPECT_NE(life->kept.Take({1, 0}), nullptr);
   EXPECT_EQ(life->kept.Take({0, 0}), nullptr);
@@ -162,14 +166,14 @@ TEST_F(ManyTopicsTest, AnOutputThatFailsHoldsItsOwnPartitionsAlone) {
   const Task& first = life->Assign({1, 0});
   const Task& second = life->Assign({1, 1});
   life->sink.bad_outputs = {1};
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_EQ(Out(0), "a b");
   EXPECT_EQ(Out(1), "");
   EXPECT_EQ(orders.phase(), Phase::kActive);
   for (const Task* task : {&first, &second}) {
     EXPECT_EQ(task->phase(), Phase::kHeld) << task->Name();
     EXPECT_EQ(task->committed(), 0);
-    EXPECT_NE(task->problem().find("the topic is missing"), std::string::npos) << task->problem();
+    EXPECT_THAT(task->problem(), HasSubstr("the topic is missing"));
   }
   EXPECT_LE(life->sink.aborts, 2) << "the others do not wait for it again and again";
 }
@@ -223,7 +227,7 @@ TEST_F(ManyTopicsTest, WithoutAnotherTopicAnOutputThatFailsIsTriedAgain) {
   life->sink.on_commit = [&] {
     if (life->sink.aborts == 3) life->sink.bad_outputs.clear();
   };
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_EQ(Out(1), "a");
   EXPECT_EQ(clicks.phase(), Phase::kActive);
 }
@@ -234,15 +238,15 @@ TEST_F(ManyTopicsTest, CommitsThatDoNotFitStopTheirTopicAlone) {
   {
     const auto life = Start();
     life->Assign({1, 0});
-    ASSERT_TRUE(life->Run().ok());
+    ASSERT_OK(life->Run());
   }
   clicks_.record.id = *IdSpec::Parse("value");  // earlier ids would not be recognized
   const auto life = Start();
   const Task& orders = life->Assign({0, 0});
   const Task& clicks = life->Assign({1, 0});
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_EQ(clicks.phase(), Phase::kFailed);
-  EXPECT_NE(clicks.problem().find("another id"), std::string::npos) << clicks.problem();
+  EXPECT_THAT(clicks.problem(), HasSubstr("another id"));
   EXPECT_EQ(orders.committed(), 1);
   EXPECT_FALSE(life->source.positions.contains({1, 0}));
 }
@@ -261,7 +265,7 @@ TEST_F(ManyTopicsTest, ATopicThatComesLaterIsSubscribedTo) {
       life->stop.Request();
     }
   };
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_EQ(Out(0), "a");
   EXPECT_EQ(Out(1), "a");
   EXPECT_EQ(life->source.resubscriptions, 1);
@@ -303,7 +307,7 @@ TEST_F(ManyTopicsTest, ASlowOutputFillsLittleOfATransaction) {
     if (idle_rounds++ == 0) return send(kFirst, kAll);
     life->stop.Request();
   };
-  ASSERT_TRUE(life->Run().ok());
+  ASSERT_OK(life->Run());
   EXPECT_TRUE(has_failed);
   EXPECT_GE(slow_rounds, 5);
   for (const int32_t partition : {0, 1}) {
@@ -321,7 +325,7 @@ TEST_F(ManyTopicsTest, AnAssignmentAsksOfAllTopicsAtOnceAndCommitsTheirStartToge
   Send({0, 0}, {"a"});
   Send({1, 1}, {"a"});
   const auto life = Start();
-  ASSERT_TRUE(life->worker.Open().ok());
+  ASSERT_OK(life->worker.Open());
   life->worker.ownership().Assign({At(0, 0), At(0, 1), At(1, 0), At(1, 1)});
   EXPECT_EQ(life->sink.commits, 1);
   EXPECT_EQ(life->answers.questions, 3) << "committed offsets, those of the other scope, and the logs";
@@ -337,7 +341,7 @@ TEST_F(ManyTopicsTest, TheTimesOfShortLogsAreAskedForTogether) {
   {
     const auto life = Start();
     for (const At partition : {At(0, 0), At(0, 1), At(1, 0)}) life->Assign(partition);
-    ASSERT_TRUE(life->Run().ok());
+    ASSERT_OK(life->Run());
   }
   for (const At partition : {At(0, 0), At(0, 1), At(1, 0)}) cluster_.DeleteBefore(partition, 1);
   const auto life = Start();
@@ -354,7 +358,7 @@ TEST_F(ManyTopicsTest, ATopicWithoutAnAnswerStopsAloneUntilThereIsOne) {
   const auto life = Start();
   life->answers.bad_topics["clicks"] = absl::NotFoundError("clicks does not exist");
   life->worker.ownership().Assign({At(0, 0), At(1, 0)});
-  EXPECT_TRUE(life->state.fatal.ok());
+  EXPECT_OK(life->state.fatal);
   EXPECT_EQ(life->tasks.at({0, 0})->phase(), Phase::kActive);
   EXPECT_EQ(life->tasks.at({1, 0})->phase(), Phase::kFailed);
   EXPECT_FALSE(life->source.positions.contains({1, 0}));
@@ -371,7 +375,7 @@ TEST_F(ManyTopicsTest, ATopicThatIsDeletedBeforeItsStartIsCommittedStopsAlone) {
   life->sink.fail_commits = 1;
   life->sink.on_commit = [&] { life->answers.bad_topics["clicks"] = absl::NotFoundError("no such topic"); };
   life->worker.ownership().Assign({At(0, 0), At(1, 0), At(1, 1)});
-  EXPECT_TRUE(life->state.fatal.ok());
+  EXPECT_OK(life->state.fatal);
   EXPECT_EQ(life->tasks.at({0, 0})->phase(), Phase::kActive);
   EXPECT_EQ(life->tasks.at({1, 0})->phase(), Phase::kFailed);
   EXPECT_EQ(life->tasks.at({1, 1})->phase(), Phase::kFailed);
@@ -397,7 +401,7 @@ TEST_F(ManyTopicsTest, TenThousandPartitionsAreAssigned) {
     life.worker.ownership().Assign(all);
     std::printf("[ %d partitions ] %.2f s of CPU with %d commits\n", kMany,
                 static_cast<double>(clock() - begin) / CLOCKS_PER_SEC, pass * kMany);
-    ASSERT_TRUE(life.state.fatal.ok()) << life.state.fatal;
+    ASSERT_OK(life.state.fatal);
     EXPECT_EQ(life.source.positions.size(), static_cast<size_t>(kMany));
   }
 }

@@ -1,5 +1,6 @@
 #include "src/cli/metrics/metrics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/http/responses.h"
 #include "src/cli/metrics/metrics_page.h"
@@ -19,6 +19,10 @@
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 DaemonReport TwoPartitions() {
   DaemonReport report;
@@ -213,8 +217,8 @@ TEST(MetricsTest, FoldPartitionsIntoTheirTopic) {
   EXPECT_GT(values[absl::StrCat("lethe_audit_fpp_low_ratio", where)], 1e-4);
   EXPECT_LT(values[absl::StrCat("lethe_audit_fpp_high_ratio", where)], 1e-2);
   for (const auto& [name, value] : values) {
-    EXPECT_FALSE(absl::StrContains(name, "partition=")) << name;
-    EXPECT_FALSE(absl::StartsWith(name, "lethe_committed_offset")) << name;
+    EXPECT_THAT(name, Not(HasSubstr("partition=")));
+    EXPECT_THAT(name, Not(StartsWith("lethe_committed_offset")));
   }
 }
 
@@ -369,7 +373,7 @@ TEST(MetricsTest, TheHelpSaysAllOfEachMetric) {
     ASSERT_NE(at, std::string::npos) << metric.name;
     const std::string entry = page.substr(at, page.find("\n\n", at + 2) - at);
     for (const char* part : {metric.labels, metric.unit, metric.meaning, metric.remedy}) {
-      EXPECT_TRUE(absl::StrContains(entry, part)) << metric.name << ": " << part;
+      EXPECT_THAT(entry, HasSubstr(part)) << metric.name << ": " << part;
     }
   }
 }

@@ -1,6 +1,7 @@
 // The topics that lethe creates, and what it deletes in them.
 #include "src/pipeline/preflight/own_topics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,9 +14,12 @@
 #include "src/pipeline/restore/commit_metadata.h"
 #include "tests/support/fake_brokers.h"
 #include "tests/support/log_of.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 DaemonOptions Merged() {
   DaemonOptions options;
@@ -47,18 +51,18 @@ class OwnTopicsTest : public testing::Test {
 };
 
 TEST_F(OwnTopicsTest, ARepartitionTopicHasThePartitionsOfTheLargestInput) {
-  EXPECT_TRUE(EnsureRepartitionTopic(options_, routers_).ok());
+  EXPECT_OK(EnsureRepartitionTopic(options_, routers_));
   EXPECT_EQ(topics_.by_name[topic_].partitions, 6);
   // It stays as it is: the partition of an id must not change.
   topics_.by_name["b"].partitions = 12;
-  EXPECT_TRUE(EnsureRepartitionTopic(options_, routers_).ok());
+  EXPECT_OK(EnsureRepartitionTopic(options_, routers_));
   EXPECT_EQ(topics_.by_name[topic_].partitions, 6);
   EXPECT_EQ(topics_.created, std::vector<std::string>{topic_});
 }
 
 TEST_F(OwnTopicsTest, AnInputThatComesLaterHoldsUpNoRepartitionTopic) {
   topics_.by_name.erase("b");
-  EXPECT_TRUE(EnsureRepartitionTopic(options_, routers_).ok());
+  EXPECT_OK(EnsureRepartitionTopic(options_, routers_));
   EXPECT_EQ(topics_.by_name[topic_].partitions, 2);
 }
 
@@ -68,14 +72,14 @@ TEST_F(OwnTopicsTest, ALostRepartitionTopicIsNotCreatedAgain) {
   EXPECT_TRUE(absl::IsNotFound(lost)) << lost;
   EXPECT_TRUE(topics_.created.empty());
   topics_.by_name["b"].commits[RoutingGroup(options_)] = {{5, ""}, {7, ""}};
-  EXPECT_TRUE(EnsureRepartitionTopic(options_, routers_).ok()) << "the group was reset";
+  EXPECT_OK(EnsureRepartitionTopic(options_, routers_)) << "the group was reset";
 }
 
 TEST_F(OwnTopicsTest, AnInstanceThatBeganToRouteAMomentAgoIsNoLoss) {
   topics_.by_name["b"].commits[RoutingGroup(options_)] = {Routed(7)};
   topics_.by_name[topic_].partitions = 2;
   const auto warnings = [&] { return WarningsOf([&] { WarnOfLoss(options_, routers_, deduplicators_); }); };
-  EXPECT_NE(warnings().find("may have been deleted and created again"), std::string::npos);
+  EXPECT_THAT(warnings(), HasSubstr("may have been deleted and created again"));
   const std::string name = absl::StrCat("lethe-", options_.process.instance);
   topics_.members[RoutingGroup(options_)] = {{"id", name, "here"}};
   EXPECT_NE(warnings(), "") << "a former life of its own may have crashed";
@@ -87,8 +91,7 @@ TEST_F(OwnTopicsTest, ARightThatIsMissingIsNamed) {
   topics_.trouble["a"] = absl::PermissionDeniedError("denied");
   const absl::Status denied = EnsureRepartitionTopic(options_, routers_);
   EXPECT_TRUE(absl::IsPermissionDenied(denied));
-  EXPECT_NE(denied.message().find("grant this user Describe and Read on topic a"), std::string::npos)
-      << denied;
+  EXPECT_THAT(denied.message(), HasSubstr("grant this user Describe and Read on topic a"));
 }
 
 TEST_F(OwnTopicsTest, OnlyTopicsOfTotalsAreCreated) {
@@ -98,7 +101,7 @@ TEST_F(OwnTopicsTest, OnlyTopicsOfTotalsAreCreated) {
   options.counters[0].output = "totals";
   options.counters[0].mode = CounterMode::kTotal;
   options.counters[1].output = "deltas";
-  EXPECT_TRUE(EnsureTotalsTopics(options, deduplicators_).ok());
+  EXPECT_OK(EnsureTotalsTopics(options, deduplicators_));
   EXPECT_EQ(topics_.created, std::vector<std::string>{"totals"});
   EXPECT_EQ(topics_.by_name["totals"].config["cleanup.policy"], "compact");
 }
@@ -120,7 +123,7 @@ TEST_F(OwnTopicsTest, OfATopicOfTotalsMoreRightsAreNeeded) {
 }
 
 TEST_F(OwnTopicsTest, OnlyAskingForTheRightCreatesNothing) {
-  EXPECT_TRUE(MayCreateRepartitionTopic(options_, routers_, {.name = "a", .partitions = 2}).ok());
+  EXPECT_OK(MayCreateRepartitionTopic(options_, routers_, {.name = "a", .partitions = 2}));
   EXPECT_TRUE(topics_.created.empty());
   topics_.may_create = absl::PermissionDeniedError("denied");
   EXPECT_TRUE(absl::IsPermissionDenied(

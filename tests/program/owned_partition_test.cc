@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "src/pipeline/clock/clock.h"
 #include "src/pipeline/task/task.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::kafka {
 namespace {
@@ -23,7 +24,7 @@ class RenewStatusTest : public testing::Test {
   std::vector<int32_t> Renewed(absl::Duration budget) {
     ++events_;
     for (auto& [id, partition] : owned_) {
-      EXPECT_TRUE(partition->filter()->Judge(absl::StrCat(events_), absl::Now()).ok());
+      EXPECT_OK(partition->filter()->Judge(absl::StrCat(events_), absl::Now()));
       partition->SkipTo(partition->next() + 1);
     }
     RenewStatus(owned_, budget, SystemClock(), &next_);
@@ -63,7 +64,7 @@ TEST_F(RenewStatusTest, OneAfterTheOtherWhereThereIsNone) {
 TEST_F(RenewStatusTest, NotWhereNothingWasRead) {
   for (const int32_t id : {3, 5}) Add(id);
   EXPECT_EQ(Renewed(absl::InfiniteDuration()), (Ids{3, 5}));
-  for (auto& [id, partition] : owned_) EXPECT_TRUE(partition->filter()->Judge("unread", absl::Now()).ok());
+  for (auto& [id, partition] : owned_) EXPECT_OK(partition->filter()->Judge("unread", absl::Now()));
   owned_.at({0, 5})->SetCommitted(1);
   RenewStatus(owned_, absl::InfiniteDuration(), SystemClock(), &next_);
   EXPECT_EQ(owned_.at({0, 3})->status().unique, 1);

@@ -1,5 +1,6 @@
 #include "src/cli/commands/plan_command.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,12 +8,14 @@
 #include <sstream>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "tests/support/naive_json.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr double kTarget = 4e-7;
 
@@ -22,7 +25,7 @@ PlanCommandOptions OneDay(ReportFormat format) {
 
 std::string Printed(const PlanCommandOptions& options) {
   std::ostringstream out;
-  EXPECT_TRUE(RunPlan(options, out).ok());
+  EXPECT_OK(RunPlan(options, out));
   return out.str();
 }
 
@@ -31,14 +34,14 @@ TEST(PlanCommand, TextHasAllThatIsPlanned) {
   for (const char* part : {"20000 unique events a second", "24h, with 1.728e+09 ids",
                            "4e-07: some 691 good events", " as the limit", "bits for each id",
                            "N = 16 past generations, t = 1h30m, fingerprints of", "exact set    24.1 GiB"}) {
-    EXPECT_TRUE(absl::StrContains(text, part)) << part << " is not in\n" << text;
+    EXPECT_THAT(text, HasSubstr(part));
   }
 }
 
 TEST(PlanCommand, JsonHasTheValuesOfThePlan) {
   const PlanCommandOptions options = OneDay(ReportFormat::kJson);
   const Plan plan = *MakePlan(options.request);
-  const std::optional<testing::NaiveJson> json = testing::NaiveParser::Parse(Printed(options));
+  const std::optional<test::NaiveJson> json = test::NaiveParser::Parse(Printed(options));
   ASSERT_TRUE(json.has_value());
   const auto value = [&](const std::string& name) {
     const auto at = std::find(json->names.begin(), json->names.end(), name);
@@ -68,7 +71,7 @@ TEST(PlanCommand, JsonHasTheValuesOfThePlan) {
 TEST(PlanCommand, WhatCannotBeMetIsRefusedAndNothingPrinted) {
   std::ostringstream out;
   const absl::Status status = RunPlan({{.rate = 1}, ReportFormat::kText}, out);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(out.str(), "");
 }
 

@@ -1,4 +1,5 @@
 // What the documents show is what there is: their configurations load.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,9 +28,13 @@
 #include "src/cli/commands/plan_command.h"
 #include "src/cli/config/config.h"
 #include "src/cli/terminal/exit_code.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path);
@@ -57,7 +62,7 @@ TEST(Readme, ItsConfigurationLoads) {
   const std::vector<std::string> blocks = Blocks(Readme(), "yaml");
   ASSERT_EQ(blocks.size(), 1u);
   const absl::StatusOr<RunConfig> config = MakeRunConfig(ConfigText{"README.md", blocks[0]}, {});
-  EXPECT_TRUE(config.ok()) << config.status();
+  EXPECT_OK(config);
 }
 
 // The page of operations has the full configuration, then parts of one.
@@ -71,14 +76,14 @@ TEST(Operations, ItsConfigurationsLoad) {
       absl::StrCat("brokers: localhost:9092\ninput: orders\noutput: orders-unique\nid: key\n", blocks[1]);
   for (const std::string& block : blocks) {
     const absl::StatusOr<RunConfig> config = MakeRunConfig(ConfigText{"OPERATIONS.md", block}, {});
-    EXPECT_TRUE(config.ok()) << config.status();
+    EXPECT_OK(config);
   }
 }
 
 TEST(Operations, ItsFullConfigurationHasEveryKeyAndTheDefaults) {
   const std::string full = Blocks(Operations(), "yaml").at(0);
   const absl::StatusOr<std::vector<ConfigEntry>> entries = ParseConfigText({"OPERATIONS.md", full});
-  ASSERT_TRUE(entries.ok()) << entries.status();
+  ASSERT_OK(entries);
   for (const Setting<RunConfig>& setting : RunSettings()) {
     const auto entry = std::find_if(entries->begin(), entries->end(),
                                     [&](const ConfigEntry& e) { return e.Path() == setting.key; });
@@ -92,17 +97,15 @@ TEST(Operations, ItsFullConfigurationHasEveryKeyAndTheDefaults) {
   }
 }
 
-TEST(Readme, ItNamesTheReadersDuty) {
-  EXPECT_TRUE(absl::StrContains(Readme(), "`isolation.level=read_committed`"));
-}
+TEST(Readme, ItNamesTheReadersDuty) { EXPECT_THAT(Readme(), HasSubstr("`isolation.level=read_committed`")); }
 
 // A newcomer sees in the first screen how to run it and how to test it; then how to use it, then figures.
 TEST(Readme, ItBeginsWithHowToRunAndTestIt) {
   const std::vector<std::string> lines = absl::StrSplit(Readme(), '\n');
   const std::string screen = absl::StrJoin(lines.begin(), lines.begin() + 15, "\n");
-  EXPECT_TRUE(absl::StrContains(screen, "\nmake demo"));
-  EXPECT_TRUE(absl::StrContains(screen, "\nmake test"));
-  EXPECT_TRUE(absl::StrContains(screen, "dashboards/page.png"));
+  EXPECT_THAT(screen, HasSubstr("\nmake demo"));
+  EXPECT_THAT(screen, HasSubstr("\nmake test"));
+  EXPECT_THAT(screen, HasSubstr("dashboards/page.png"));
   EXPECT_LT(Readme().find("\n## Quick start"), Readme().find("\n## How fast it is"));
 }
 
@@ -113,17 +116,17 @@ TEST(Readme, ItsMemoryIsForTheEventsThatItSays) {
   const absl::StatusOr<Plan> plan = MakePlan({.horizon = config.daemon.stage.horizon,
                                               .target_fpp = config.daemon.stage.target_fpp,
                                               .memory_bytes = config.daemon.stage.memory_limit_bytes});
-  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_OK(plan);
   const std::string said =
       absl::StrCat("for ", static_cast<int64_t>(plan->ids / 1e7) * 10, " million events within the horizon");
-  EXPECT_TRUE(absl::StrContains(page, said)) << said;
+  EXPECT_THAT(page, HasSubstr(said));
 }
 
 // What `lethe plan` is shown to print, it prints.
 TEST(Operations, ItsPlanIsThatOfTheProgram) {
   Commands commands;
   commands.plan = [](const PlanCommandOptions& options) {
-    EXPECT_TRUE(RunPlan(options, std::cout).ok());
+    EXPECT_OK(RunPlan(options, std::cout));
     return kExitOk;
   };
   int plans = 0;
@@ -188,7 +191,7 @@ TEST(Readme, TheProgramTakesTheCommandsOfThePages) {
   commands.run = take;
   commands.filter = take;
   commands.check = [&](const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&) {
-    EXPECT_TRUE(config.ok()) << config.status();
+    EXPECT_OK(config);
     return take();
   };
   commands.survey = take;
@@ -214,10 +217,10 @@ TEST(Readme, TheProgramTakesTheCommandsOfThePages) {
 TEST(Readme, ItsPictureStandsForItself) {
   const std::string picture = ReadFile(LETHE_SOURCE_DIR "/dashboards/how.svg");
   for (const std::string part : {"<script", "href", "@import", "<foreignObject", "url(http"}) {
-    EXPECT_FALSE(absl::StrContains(picture, part)) << part;
+    EXPECT_THAT(picture, Not(HasSubstr(part)));
   }
-  EXPECT_TRUE(absl::StrContains(picture, "<title")) << "for who does not see it";
-  EXPECT_TRUE(absl::StrContains(picture, "prefers-color-scheme: dark"));
+  EXPECT_THAT(picture, HasSubstr("<title")) << "for who does not see it";
+  EXPECT_THAT(picture, HasSubstr("prefers-color-scheme: dark"));
 }
 
 // How many tests the tables of a page name in their last column, as `program_test` Name. Each is there.
@@ -238,7 +241,7 @@ int ExistingTests(const std::string& page) {
         }
         program = ReadFile(path);
       } else if (word.size() > 10 && absl::ascii_isupper(static_cast<unsigned char>(word[0]))) {
-        EXPECT_TRUE(absl::StrContains(program, absl::StrCat(", ", word, ")"))) << word;
+        EXPECT_THAT(program, HasSubstr(absl::StrCat(", ", word, ")"))) << word;
         ++named;
       }
     }
@@ -260,7 +263,7 @@ TEST(Readme, EachGuaranteeAndLimitNamesATest) {
     if (!is_claim || !absl::StartsWith(line, "| ") || absl::StartsWith(line, "| ---")) continue;
     if (absl::EndsWith(line, " | test |")) continue;  // the head
     ++lines;
-    EXPECT_TRUE(absl::StrContains(line, "_test` ")) << line;
+    EXPECT_THAT(line, HasSubstr("_test` "));
   }
   EXPECT_GE(lines, 12);
 }

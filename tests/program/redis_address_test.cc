@@ -1,13 +1,17 @@
 #include "connectors/redis/redis_address.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "absl/strings/match.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::redis {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 TEST(RedisAddressTest, SaysWhereARedisIs) {
   const struct {
@@ -24,7 +28,7 @@ TEST(RedisAddressTest, SaysWhereARedisIs) {
   };
   for (const auto& [text, expected] : cases) {
     const absl::StatusOr<RedisAddress> address = RedisAddress::Parse(text);
-    ASSERT_TRUE(address.ok()) << text << ": " << address.status();
+    ASSERT_OK(address) << text;
     EXPECT_EQ(address->user, expected.user) << text;
     EXPECT_EQ(address->host, expected.host) << text;
     EXPECT_EQ(address->port, expected.port) << text;
@@ -43,9 +47,9 @@ TEST(RedisAddressTest, RefusesMalformedOnes) {
 
 TEST(RedisAddressTest, NeverRepeatsAPassword) {
   const absl::Status refused = RedisAddress::Parse("redis://u:hush@h/0").status();
-  EXPECT_TRUE(absl::StrContains(refused.message(), "store_password")) << refused;
-  EXPECT_FALSE(absl::StrContains(refused.message(), "hush")) << refused;
-  EXPECT_TRUE(absl::StrContains(RedisAddress::Parse("rediss://h").status().message(), "TLS"));
+  EXPECT_THAT(refused.message(), HasSubstr("store_password"));
+  EXPECT_THAT(refused.message(), Not(HasSubstr("hush")));
+  EXPECT_THAT(RedisAddress::Parse("rediss://h").status().message(), HasSubstr("TLS"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What a real Redis keeps of the batches that it is given: in any order, again, of two writers at once.
 #include "connectors/redis/redis_store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -19,16 +20,19 @@
 #include <vector>
 
 #include "absl/numeric/int128.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/reply_server.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::redis {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 using test::RedisServer;
 using test::ReplyServer;
@@ -43,7 +47,7 @@ class RedisStoreTest : public testing::Test {
  protected:
   void SetUp() override {
     auto server = RedisServer::Start();
-    ASSERT_TRUE(server.ok()) << server.status();
+    ASSERT_OK(server);
     server_ = *std::move(server);
   }
 
@@ -83,7 +87,7 @@ TEST_F(RedisStoreTest, WhatComesAgainChangesNothing) {
   const auto store = Open();
   const std::vector<StoreBatch> batches = {
       {0, 0, 4, {{"a", 5}}}, {0, 4, 6, {{"a", 1}, {"b", 2}}}, {1, 0, 2, {{"a", 10}}}, {0, 6, 9, {{"b", -2}}}};
-  ASSERT_TRUE(store->Apply(batches).ok());
+  ASSERT_OK(store->Apply(batches));
   const Values all = {{"a", "11"}, {"b", "-2"}};
   EXPECT_EQ(Stored(), all);
   // Of the same writer, and of one that has slept.
@@ -129,11 +133,10 @@ TEST_F(RedisStoreTest, SumsBeyond64BitsAreNamedAndComeBack) {
 
 TEST_F(RedisStoreTest, ADeletedTotalIsTakenOut) {
   const auto store = Open();
-  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 5}, {"b", 6}}}, {1, 0, 1, {{"a", 2}}}}).ok());
-  ASSERT_TRUE(
-      store->Apply({{0, 1, 2, {{"a", std::nullopt}, {"b", std::nullopt}, {"c", std::nullopt}}}}).ok());
+  ASSERT_OK(store->Apply({{0, 0, 1, {{"a", 5}, {"b", 6}}}, {1, 0, 1, {{"a", 2}}}}));
+  ASSERT_OK(store->Apply({{0, 1, 2, {{"a", std::nullopt}, {"b", std::nullopt}, {"c", std::nullopt}}}}));
   EXPECT_EQ(Stored(), (Values{{"a", "2"}}));
-  ASSERT_TRUE(store->Apply({{0, 2, 3, {{"a", 1}, {"b", 1}}}}).ok());
+  ASSERT_OK(store->Apply({{0, 2, 3, {{"a", 1}, {"b", 1}}}}));
   EXPECT_EQ(Stored(), (Values{{"a", "3"}, {"b", "1"}}));
 }
 
@@ -154,21 +157,21 @@ TEST_F(RedisStoreTest, WhatSomebodyDeletesIsWrittenAgain) {
   for (const std::vector<std::string>& deletion : deletions) {
     ASSERT_EQ(store->Apply(batches).value(), (Positions{2, 1, 3}));
     ASSERT_EQ(store->Positions({0, 1}).value(), (Positions{3, 1}));
-    ASSERT_TRUE(server_->Command(deletion).ok());
+    ASSERT_OK(server_->Command(deletion));
     EXPECT_EQ(store->Positions({0, 1}).value(), (Positions{0, 0})) << deletion.back();
     EXPECT_EQ(store->Apply(batches).value(), (Positions{2, 1, 3}));
     EXPECT_EQ(Stored(), all) << deletion.back();
-    ASSERT_TRUE(server_->Command({"FLUSHALL"}).ok());
+    ASSERT_OK(server_->Command({"FLUSHALL"}));
   }
   // Before another batch, whose position fits.
-  ASSERT_TRUE(store->Apply(batches).ok());
-  ASSERT_TRUE(server_->Command({"DEL", "lethe:t"}).ok());
+  ASSERT_OK(store->Apply(batches));
+  ASSERT_OK(server_->Command({"DEL", "lethe:t"}));
   EXPECT_EQ(store->Apply({{1, 1, 2, {}}}).value(), Positions{0});
   EXPECT_EQ(store->Apply(batches).value(), (Positions{2, 1, 3}));
   EXPECT_EQ(Stored(), all);
   // Positions alone: everything is stored over what is there.
-  ASSERT_TRUE(store->Apply(batches).ok());
-  ASSERT_TRUE(server_->Command({"DEL", "lethe:t:positions"}).ok());
+  ASSERT_OK(store->Apply(batches));
+  ASSERT_OK(server_->Command({"DEL", "lethe:t:positions"}));
   EXPECT_EQ(store->Apply(batches).value(), (Positions{2, 1, 3}));
   EXPECT_EQ(Stored(), all);
 }
@@ -176,16 +179,16 @@ TEST_F(RedisStoreTest, WhatSomebodyDeletesIsWrittenAgain) {
 // As in a store that an earlier version has filled, which has no numbers of keys.
 TEST_F(RedisStoreTest, AMissingValueIsWrittenWithTheNextTotalOfItsKey) {
   const auto store = Open();
-  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 100}}}, {1, 0, 1, {{"a", 100}}}}).ok());
-  ASSERT_TRUE(server_->Command({"DEL", "lethe:t", "lethe:t:keys"}).ok());
+  ASSERT_OK(store->Apply({{0, 0, 1, {{"a", 100}}}, {1, 0, 1, {{"a", 100}}}}));
+  ASSERT_OK(server_->Command({"DEL", "lethe:t", "lethe:t:keys"}));
   EXPECT_EQ(store->Apply({{0, 1, 2, {{"a", 102}}}}).value(), Positions{2});
   EXPECT_EQ(Stored(), (Values{{"a", "202"}}));
 }
 
 TEST_F(RedisStoreTest, TheResetCommandDeletesTheKeysOfThisCounterAlone) {
   const auto store = Open();
-  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 1}}}, {1, 0, 1, {{"a", 5}}}}).ok());
-  ASSERT_TRUE(server_->Command({"SET", "lethe:t2", "another counter's"}).ok());
+  ASSERT_OK(store->Apply({{0, 0, 1, {{"a", 1}}}, {1, 0, 1, {{"a", 5}}}}));
+  ASSERT_OK(server_->Command({"SET", "lethe:t2", "another counter's"}));
   ASSERT_EQ(std::system(store->ResetCommand().c_str()), 0);
   EXPECT_EQ(server_->Command({"KEYS", "*"}).value(), (std::vector<std::string>{"lethe:t2"}));
 }
@@ -255,41 +258,41 @@ TEST_F(RedisStoreTest, TwoWritersAtOnceAreExact) {
 
 TEST_F(RedisStoreTest, OutOfMemoryNothingOfABatchIsStored) {
   const auto store = Open();
-  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 1}, {"big", kMost}}}}).ok());
-  ASSERT_TRUE(server_->Command({"CONFIG", "SET", "maxmemory", "1"}).ok());
+  ASSERT_OK(store->Apply({{0, 0, 1, {{"a", 1}, {"big", kMost}}}}));
+  ASSERT_OK(server_->Command({"CONFIG", "SET", "maxmemory", "1"}));
   for (const StoredTotal& total :
        {StoredTotal{"a", 2}, StoredTotal{"big", kMost - 1}, StoredTotal{"new", 1}}) {
     const absl::Status refused = store->Apply({{0, 1, 2, {total}}}).status();
     EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-    EXPECT_TRUE(absl::StrContains(refused.message(), "maxmemory")) << refused;
+    EXPECT_THAT(refused.message(), HasSubstr("maxmemory"));
   }
   EXPECT_EQ(store->Positions({0}).value(), Positions{1});
   EXPECT_EQ(Stored(), (Values{{"a", "1"}, {"big", absl::StrCat(kMost)}}));
-  ASSERT_TRUE(server_->Command({"CONFIG", "SET", "maxmemory", "0"}).ok());
+  ASSERT_OK(server_->Command({"CONFIG", "SET", "maxmemory", "0"}));
   EXPECT_EQ(store->Apply({{0, 1, 2, {{"a", 2}}}}).value(), Positions{2});
 }
 
 TEST_F(RedisStoreTest, OneThatEvictsAnyKeyIsRefused) {
   const auto set = [&](const char* name, const char* value) {
-    ASSERT_TRUE(server_->Command({"CONFIG", "SET", name, value}).ok());
+    ASSERT_OK(server_->Command({"CONFIG", "SET", name, value}));
   };
   set("maxmemory-policy", "allkeys-lru");
-  EXPECT_TRUE(Open()->Positions({0}).ok());  // it has no limit
+  EXPECT_OK(Open()->Positions({0}));  // it has no limit
   set("maxmemory", "100mb");
   const absl::Status refused = Open()->Positions({0}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_TRUE(absl::StrContains(refused.message(), "noeviction")) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("noeviction"));
   set("maxmemory-policy", "volatile-lru");
-  EXPECT_TRUE(Open()->Positions({0}).ok());
+  EXPECT_OK(Open()->Positions({0}));
   set("maxmemory-policy", "noeviction");
-  EXPECT_TRUE(Open()->Positions({0}).ok());
+  EXPECT_OK(Open()->Positions({0}));
 }
 
 TEST_F(RedisStoreTest, AForeignKeyIsLeftAloneAndNamed) {
-  ASSERT_TRUE(server_->Command({"SET", "lethe:t", "mine"}).ok());
+  ASSERT_OK(server_->Command({"SET", "lethe:t", "mine"}));
   const absl::Status refused = Open()->Apply({{0, 0, 1, {{"a", 1}}}}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_TRUE(absl::StrContains(refused.message(), "lethe:t is a string")) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("lethe:t is a string"));
   EXPECT_EQ(server_->Command({"GET", "lethe:t"}).value(), (std::vector<std::string>{"mine"}));
   EXPECT_EQ(Open()->Positions({0}).value(), Positions{0});
 }
@@ -298,22 +301,22 @@ TEST_F(RedisStoreTest, AForeignKeyIsLeftAloneAndNamed) {
 // small numbers; the totals of the partitions are what counts.
 TEST_F(RedisStoreTest, AValueThatIsNoNumberIsMended) {
   const auto store = Open();
-  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 1}}}, {1, 0, 1, {{"a", 5}}}}).ok());
-  ASSERT_TRUE(server_->Command({"HSET", "lethe:t", "a", "lots"}).ok());
-  ASSERT_TRUE(store->Apply({{0, 1, 2, {{"a", 2}}}}).ok());
+  ASSERT_OK(store->Apply({{0, 0, 1, {{"a", 1}}}, {1, 0, 1, {{"a", 5}}}}));
+  ASSERT_OK(server_->Command({"HSET", "lethe:t", "a", "lots"}));
+  ASSERT_OK(store->Apply({{0, 1, 2, {{"a", 2}}}}));
   EXPECT_EQ(Stored(), (Values{{"a", "7"}}));
 }
 
 TEST_F(RedisStoreTest, GoesOnAfterARestartAndWithoutItsScript) {
   const auto store = Open();
-  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 1}}}}).ok());
-  ASSERT_TRUE(server_->Command({"SCRIPT", "FLUSH"}).ok());
+  ASSERT_OK(store->Apply({{0, 0, 1, {{"a", 1}}}}));
+  ASSERT_OK(server_->Command({"SCRIPT", "FLUSH"}));
   EXPECT_TRUE(absl::IsUnavailable(store->Apply({{0, 1, 2, {{"a", 2}}}}).status()));
   EXPECT_EQ(store->Apply({{0, 1, 2, {{"a", 2}}}}).value(), Positions{2});
   server_->Kill();
   EXPECT_TRUE(absl::IsUnavailable(store->Apply({{0, 2, 3, {{"a", 3}}}}).status()));
   EXPECT_TRUE(absl::IsUnavailable(store->Positions({0}).status()));
-  ASSERT_TRUE(server_->Restart().ok());
+  ASSERT_OK(server_->Restart());
   EXPECT_EQ(store->Positions({0}).value(), Positions{2});
   EXPECT_EQ(store->Apply({{0, 2, 3, {{"a", 3}}}}).value(), Positions{3});
   EXPECT_EQ(Stored(), (Values{{"a", "3"}}));
@@ -321,23 +324,21 @@ TEST_F(RedisStoreTest, GoesOnAfterARestartAndWithoutItsScript) {
 
 TEST_F(RedisStoreTest, AHangingStoreTimesOut) {
   const auto store = Open();
-  ASSERT_TRUE(store->Positions({0}).ok());
-  ASSERT_TRUE(server_->process().Signal(SIGSTOP).ok());
+  ASSERT_OK(store->Positions({0}));
+  ASSERT_OK(server_->process().Signal(SIGSTOP));
   const absl::Time begin = SteadyNow();
   const absl::Status status = store->Positions({0}).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), "no answer")) << status;
+  EXPECT_THAT(status.message(), HasSubstr("no answer"));
   EXPECT_LT(SteadyNow() - begin, absl::Seconds(10));
-  ASSERT_TRUE(server_->process().Signal(SIGCONT).ok());
-  EXPECT_TRUE(store->Positions({0}).ok());
+  ASSERT_OK(server_->process().Signal(SIGCONT));
+  EXPECT_OK(store->Positions({0}));
 }
 
 TEST_F(RedisStoreTest, NamesTheAddressThatNeedsAPassword) {
-  ASSERT_TRUE(server_
-                  ->Command({"ACL", "SETUSER", "lethe", "on", ">right", "~lethe:t", "~lethe:t:*", "+select",
-                             "+info", "+script|load", "+evalsha", "+type", "+hget", "+hset", "+hdel",
-                             "+hkeys", "+hincrby", "+hlen", "+unlink"})
-                  .ok());
+  ASSERT_OK(server_->Command({"ACL", "SETUSER", "lethe", "on", ">right", "~lethe:t", "~lethe:t:*", "+select",
+                              "+info", "+script|load", "+evalsha", "+type", "+hget", "+hset", "+hdel",
+                              "+hkeys", "+hincrby", "+hlen", "+unlink"}));
   const auto open = [&](const std::string& user, const std::string& password, int database = 0) {
     return RedisStore({.address = {user, "127.0.0.1", server_->port(), database},
                        .password = password,
@@ -346,26 +347,25 @@ TEST_F(RedisStoreTest, NamesTheAddressThatNeedsAPassword) {
   };
   const absl::Status wrong = open("lethe", "hush").Positions({0}).status();
   EXPECT_TRUE(absl::IsPermissionDenied(wrong)) << wrong;
-  EXPECT_FALSE(absl::StrContains(wrong.message(), "hush")) << wrong;
+  EXPECT_THAT(wrong.message(), Not(HasSubstr("hush")));
   EXPECT_TRUE(absl::IsFailedPrecondition(open("", "", 99).Positions({0}).status()));
   // What the error of a missing grant asks for is enough.
   RedisStore granted = open("lethe", "right", 1);
   EXPECT_EQ(granted.Apply({{0, 0, 1, {{"a", kMost}, {"b", 1}}}, {1, 0, 1, {{"a", std::nullopt}}}}).value(),
             (Positions{1, 1}));
   EXPECT_EQ(granted.Positions({0}).value(), Positions{1});
-  ASSERT_TRUE(
-      server_->Command({"EVAL", "redis.call('SELECT', 1); return redis.call('DEL', KEYS[1])", "1", "lethe:t"})
-          .ok());
+  ASSERT_OK(server_->Command(
+      {"EVAL", "redis.call('SELECT', 1); return redis.call('DEL', KEYS[1])", "1", "lethe:t"}));
   EXPECT_EQ(granted.Positions({0}).value(), Positions{0});
-  ASSERT_TRUE(server_->Command({"ACL", "SETUSER", "lethe", "-evalsha"}).ok());
+  ASSERT_OK(server_->Command({"ACL", "SETUSER", "lethe", "-evalsha"}));
   const absl::Status denied = granted.Apply({{0, 0, 2, {{"a", 1}}}}).status();
   EXPECT_TRUE(absl::IsPermissionDenied(denied)) << denied;
-  EXPECT_TRUE(absl::StrContains(denied.message(), "+evalsha")) << denied;
+  EXPECT_THAT(denied.message(), HasSubstr("+evalsha"));
   // Of the default user.
-  ASSERT_TRUE(server_->Command({"CONFIG", "SET", "requirepass", "right"}).ok());
+  ASSERT_OK(server_->Command({"CONFIG", "SET", "requirepass", "right"}));
   EXPECT_TRUE(absl::IsPermissionDenied(open("", "").Positions({0}).status()));
   EXPECT_TRUE(absl::IsPermissionDenied(open("", "hush").Positions({0}).status()));
-  EXPECT_TRUE(open("", "right").Positions({0}).ok());
+  EXPECT_OK(open("", "right").Positions({0}));
 }
 
 // Of INFO, and of two scripts that are loaded.

@@ -1,6 +1,7 @@
 // What is written from the settings: the reference and the schema in connectors/, and --print-config.
 #include "src/cli/config/reference.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,9 +16,13 @@
 #include "src/cli/commands/reconcile_command.h"
 #include "src/cli/commands/survey_command.h"
 #include "src/cli/config/effective.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path);
@@ -77,7 +82,7 @@ void ExpectComplete(const Setting<Options>& setting) {
   // A default of one word is a value; others are explained.
   if (!setting.fallback.empty() && !absl::StrContains(setting.fallback, ' ') &&
       setting.fallback != "lethe-INPUT") {
-    EXPECT_TRUE(setting.set(setting.fallback, options).ok()) << setting.fallback;
+    EXPECT_OK(setting.set(setting.fallback, options)) << setting.fallback;
   }
   const std::set<absl::string_view> quantities = {"NUMBER", "DURATION", "SIZE"};
   if (quantities.contains(setting.type)) {
@@ -86,7 +91,7 @@ void ExpectComplete(const Setting<Options>& setting) {
   if (setting.range.empty()) return;
   std::vector<absl::string_view> ends = absl::StrSplit(setting.range, " to ");
   if (ends.size() == 1) ends = {setting.range.substr(0, setting.range.find(" or more"))};
-  for (absl::string_view end : ends) EXPECT_TRUE(setting.set(end, options).ok()) << end;
+  for (absl::string_view end : ends) EXPECT_OK(setting.set(end, options)) << end;
   int64_t least = 0, most = 0;
   if (ends.size() == 2 && absl::SimpleAtoi(ends[0], &least) && absl::SimpleAtoi(ends[1], &most)) {
     EXPECT_FALSE(setting.set(absl::StrCat(least - 1), options).ok());
@@ -104,7 +109,7 @@ TEST(Reference, EverySettingSaysAllOfItself) {
 std::vector<EffectiveValue> Effective(const std::string& yaml, const RunFlags& flags = {}) {
   std::vector<EffectiveValue> values;
   const absl::StatusOr<RunConfig> config = MakeRunConfig(ConfigText{"lethe.yaml", yaml}, flags, &values);
-  EXPECT_TRUE(config.ok()) << config.status();
+  EXPECT_OK(config);
   return values;
 }
 
@@ -142,9 +147,9 @@ kafka:
         "kafka:\n  sasl.password: \"(hidden)\"  # lethe.yaml:12, from the environment\n",
         "  sasl.username: \"(hidden)\"", "  ssl.key.password: \"(hidden)\"  # lethe.yaml:14\n",
         "  security.protocol: SASL_SSL  # lethe.yaml:15\n", "  client.rack: a$$b  # --kafka\n"}) {
-    EXPECT_TRUE(absl::StrContains(printed, line)) << line << " is not in\n" << printed;
+    EXPECT_THAT(printed, HasSubstr(line));
   }
-  EXPECT_FALSE(absl::StrContains(printed, "hunter2")) << printed;
+  EXPECT_THAT(printed, Not(HasSubstr("hunter2")));
 }
 
 TEST(PrintConfig, SaysTheSameWhenItIsRead) {

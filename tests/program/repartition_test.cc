@@ -1,18 +1,22 @@
 // Where a record is routed, and what it carries on the way.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/preflight/repartition_rules.h"
 #include "src/pipeline/router.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 RecordFields WithId(absl::string_view id) {
   RecordFields fields;
@@ -92,14 +96,14 @@ TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
     ASSERT_TRUE(lost) << routed.metadata;
     EXPECT_EQ(lost->severity, Finding::Severity::kError);
     EXPECT_EQ(lost->where, "repartition topic lethe-orders-orders-repartition");
-    EXPECT_TRUE(absl::StrContains(lost->Text(), "is gone, and group lethe-orders-repartition has routed"));
-    EXPECT_TRUE(absl::StrContains(lost->remedy,
-                                  "kafka-consumer-groups.sh --bootstrap-server b:9092 --group "
-                                  "lethe-orders-repartition --topic orders --reset-offsets --to-earliest"));
-    EXPECT_FALSE(absl::StrContains(lost->remedy, "counted"));
+    EXPECT_THAT(lost->Text(), HasSubstr("is gone, and group lethe-orders-repartition has routed"));
+    EXPECT_THAT(lost->remedy,
+                HasSubstr("kafka-consumer-groups.sh --bootstrap-server b:9092 --group "
+                          "lethe-orders-repartition --topic orders --reset-offsets --to-earliest"));
+    EXPECT_THAT(lost->remedy, Not(HasSubstr("counted")));
   }
   options.counters = {{"counts", CounterMode::kDelta, {}, "counts"}};
-  EXPECT_TRUE(absl::StrContains(LostWithTopic(options, {{8, story.ToString()}})->remedy, "counted again"));
+  EXPECT_THAT(LostWithTopic(options, {{8, story.ToString()}})->remedy, HasSubstr("counted again"));
 }
 
 TEST(Repartition, ATopicWhoseJudgedOffsetsAreGoneIsAWarning) {
@@ -122,11 +126,10 @@ TEST(Repartition, ATopicWhoseJudgedOffsetsAreGoneIsAWarning) {
   const auto lost = LostInTopic(options, {begun, routed}, {none, routed});
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->severity, Finding::Severity::kWarning);
-  EXPECT_TRUE(absl::StrContains(lost->what, "no committed offset of 1 of 2 partitions")) << lost->what;
-  EXPECT_TRUE(absl::StrContains(lost->remedy,
-                                "kafka-consumer-groups.sh --bootstrap-server b:9092 --group "
-                                "lethe-orders-repartition --topic orders --reset-offsets --to-earliest"))
-      << lost->remedy;
+  EXPECT_THAT(lost->what, HasSubstr("no committed offset of 1 of 2 partitions"));
+  EXPECT_THAT(lost->remedy,
+              HasSubstr("kafka-consumer-groups.sh --bootstrap-server b:9092 --group "
+                        "lethe-orders-repartition --topic orders --reset-offsets --to-earliest"));
 }
 
 TEST(Repartition, TheHeadersGoOnAndComeOff) {
@@ -220,7 +223,7 @@ TEST(Repartition, TheStagesAreChained) {
   EXPECT_EQ(routing.process.group, "group-repartition");
   EXPECT_EQ(routing.start, Start::kLatest);
   EXPECT_EQ(routing.divert, "");  // it has no duplicates
-  EXPECT_TRUE(Validate(routing.stage).ok());
+  EXPECT_OK(Validate(routing.stage));
   EXPECT_EQ(judging.input, routing.output);
   EXPECT_EQ(judging.half.routed_from, std::vector<std::string>{"orders"});
   EXPECT_EQ(judging.output, "orders-unique");

@@ -1,6 +1,7 @@
 // What a person at a terminal sees of rebuilds, and of the log above it.
 #include "src/cli/service/restore_line.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
@@ -15,6 +16,10 @@
 
 namespace lethe {
 namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
 
@@ -85,12 +90,12 @@ TEST_F(RestoreLineTest, StaysBeneathTheLogAndGoesWhenAllIsRestored) {
   const size_t logged = terminal.Text().find("a line of the log");
   const size_t cleared = terminal.Text().rfind("\r\033[K", logged);
   ASSERT_NE(cleared, std::string::npos) << terminal.Text();
-  EXPECT_FALSE(absl::StrContains(terminal.Text().substr(cleared, logged - cleared), "%")) << terminal.Text();
+  EXPECT_THAT(terminal.Text().substr(cleared, logged - cleared), Not(HasSubstr("%"))) << terminal.Text();
   EXPECT_TRUE(terminal.Await("s left")) << terminal.Text();
   restored = true;
   for (int i = 0; i < 100 && !absl::EndsWith(terminal.Text(100), "\r\033[K"); ++i) {
   }
-  EXPECT_TRUE(absl::EndsWith(terminal.Text(), "\r\033[K")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), EndsWith("\r\033[K"));
 }
 
 TEST_F(RestoreLineTest, IsNotThereForProgramsAndFiles) {
@@ -118,7 +123,7 @@ TEST_F(RestoreLineTest, TheLogHasNoColourWhereNoneIsWanted) {
   StartLog({});
   spdlog::warn("plain");
   ASSERT_TRUE(terminal.Await("warning plain")) << terminal.Text();
-  EXPECT_FALSE(absl::StrContains(terminal.Text(), "\033")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), Not(HasSubstr("\033")));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "tests/support/fake_cluster.h"
 #include "tests/support/fake_schemas.h"
 #include "tests/support/life.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -72,7 +73,7 @@ class SchemaWaitsTest : public testing::Test {
       }
       if (life.IsAtEnd()) life.stop.Request();
     };
-    ASSERT_TRUE(life.Run().ok()) << life.state.fatal;
+    ASSERT_OK(life.Run()) << life.state.fatal;
   }
 
   FakeCluster cluster_;

@@ -1,17 +1,19 @@
 // The records of a transaction, without a client: what is on its way, what failed, and what that means.
 #include "src/pipeline/output/sent_records.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "src/pipeline/output/codec_choice.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 using Kind = WriteFailure::Kind;
 constexpr int64_t kOverhead = 10;
@@ -126,10 +128,10 @@ TEST_F(SentRecordsTest, ARefusalSaysWhichRecordAndWhy) {
   EXPECT_EQ(first.record.bytes, 8);
   EXPECT_EQ(first.record.timestamp_ms, 1234);
   EXPECT_TRUE(first.record.has_key && first.record.is_invalid && first.record.diverted);
-  EXPECT_TRUE(absl::StrContains(first.why, "timestamp")) << first.why;
+  EXPECT_THAT(first.why, HasSubstr("timestamp"));
   const Refusal& second = report_.refusals[1];
   EXPECT_FALSE(second.record.has_key || second.record.diverted);
-  EXPECT_TRUE(absl::StrContains(second.why, "no key")) << second.why;
+  EXPECT_THAT(second.why, HasSubstr("no key"));
   EXPECT_TRUE(report_.refusals[2].record.is_invalid);
   EXPECT_EQ(report_.refusals[2].why, "timestamp");
   EXPECT_FALSE(report_.refusals[3].record.is_invalid);
@@ -154,9 +156,9 @@ TEST_F(SentRecordsTest, FlowsAreBlamedForTheirTopicsWithTheRemedy) {
   EXPECT_EQ(report_.failure, Failure::kTransient);
   EXPECT_EQ(report_.last_error, "away");
   ASSERT_EQ(report_.to_blame.size(), 3u);
-  EXPECT_TRUE(absl::StrContains(report_.to_blame.at(1), "topic b: denied")) << report_.to_blame.at(1);
-  EXPECT_TRUE(absl::StrContains(report_.to_blame.at(1), "grant")) << report_.to_blame.at(1);
-  EXPECT_TRUE(absl::StrContains(report_.to_blame.at(2), "add partitions")) << report_.to_blame.at(2);
+  EXPECT_THAT(report_.to_blame.at(1), HasSubstr("topic b: denied"));
+  EXPECT_THAT(report_.to_blame.at(1), HasSubstr("grant"));
+  EXPECT_THAT(report_.to_blame.at(2), HasSubstr("add partitions"));
   EXPECT_EQ(report_.to_blame.at(3), "topic d: unknown");
 }
 

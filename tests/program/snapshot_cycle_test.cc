@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 namespace {
@@ -42,7 +43,7 @@ class SnapshotCycleTest : public testing::Test {
     auto task = std::make_unique<Task>(TopicPartition{0, id}, &flow_);
     task->SetFilter(*flow_.stage->Open(absl::StrCat("in-", id)));
     task->StartFilter(absl::Hours(1), {});
-    for (int i = 0; i < ids; ++i) EXPECT_TRUE(task->filter()->Judge(absl::StrCat(i), clock_.Wall()).ok());
+    for (int i = 0; i < ids; ++i) EXPECT_OK(task->filter()->Judge(absl::StrCat(i), clock_.Wall()));
     InputRecord last;
     last.offset = 0;
     task->SetCommitted(1);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -122,9 +123,9 @@ TEST_F(SnapshotCollectorTest, AWholeSnapshotIsCollectedUpToItsManifest) {
   EXPECT_TRUE(See(kOlder, 0, "of another"));
   EXPECT_TRUE(See(kOwn, 0, whole_));
   EXPECT_TRUE(See(kOwn, 1, "end"));
-  EXPECT_EQ(collector_.manifest().status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(collector_.manifest().status(), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_FALSE(See(kOwn, std::nullopt, SnapshotManifest::Of(kChunkBytes + 3).ToString()));
-  ASSERT_TRUE(collector_.manifest().ok()) << collector_.manifest().status();
+  ASSERT_OK(collector_.manifest());
   EXPECT_EQ(collector_.manifest()->bytes, kChunkBytes + 3);
   EXPECT_EQ(file_.size(), kChunkBytes + 3);
   std::string end(4, ' ');
@@ -136,15 +137,15 @@ TEST_F(SnapshotCollectorTest, OneWithoutAChunkIsNotFound) {
   EXPECT_TRUE(See(kOwn, 1, "end"));
   EXPECT_TRUE(See(kOwn, 0, std::nullopt)) << "a tombstone";
   EXPECT_FALSE(See(kOwn, std::nullopt, SnapshotManifest::Of(kChunkBytes + 3).ToString()));
-  EXPECT_EQ(collector_.manifest().status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(collector_.manifest().status(), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(SnapshotCollectorTest, ForgedSizesAreDamage) {
   EXPECT_FALSE(See(kOwn, 0, whole_ + "b"));
-  EXPECT_EQ(collector_.manifest().status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(collector_.manifest().status(), StatusIs(absl::StatusCode::kDataLoss));
   SnapshotCollector other(kOwn, MostChunks(kMemory), "snapshots", file_);
   EXPECT_FALSE(other.See(SnapshotKey{kOwn, std::nullopt}.ToString(), "lethe-snapshot/1 chunks=9 bytes=1"));
-  EXPECT_EQ(other.manifest().status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(other.manifest().status(), StatusIs(absl::StatusCode::kDataLoss));
 }
 
 }  // namespace

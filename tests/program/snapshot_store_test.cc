@@ -21,6 +21,7 @@
 #include "src/pipeline/snapshots/snapshot_log.h"
 #include "src/pipeline/snapshots/snapshot_records.h"
 #include "src/pipeline/snapshots/snapshot_topic.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -168,7 +169,7 @@ class SnapshotTopicTest : public testing::Test {
   }
   // A process is killed while it writes this one: without its last records.
   void LeavePart(SnapshotId id, size_t without) {
-    ASSERT_TRUE(Write(*NewStore(), id).ok());
+    ASSERT_OK(Write(*NewStore(), id));
     topic_.records.resize(topic_.records.size() - without);
   }
 
@@ -182,7 +183,7 @@ class SnapshotTopicTest : public testing::Test {
 // The format of the topic: a new version must find what an older one has written.
 TEST_F(SnapshotTopicTest, ChunksAndThenTheManifestHaveTheTimeOfTheId) {
   const SnapshotId id = IdAt(1);
-  ASSERT_TRUE(Write(*store_, id).ok());
+  ASSERT_OK(Write(*store_, id));
   ASSERT_GT(topic_.records.size(), 3u) << "too small for these tests";
   const size_t chunks = topic_.records.size() - 1;
   int64_t bytes = 0;
@@ -200,11 +201,11 @@ TEST_F(SnapshotTopicTest, ChunksAndThenTheManifestHaveTheTimeOfTheId) {
 TEST_F(SnapshotTopicTest, AnotherProcessRestoresIt) {
   const SnapshotId id = IdAt(1);
   topic_.Add("somebody else's", At(0));
-  ASSERT_TRUE(Write(*store_, id).ok());
+  ASSERT_OK(Write(*store_, id));
   topic_.Add("somebody else's", At(0));  // clocks differ
-  ASSERT_TRUE(Write(*store_, IdAt(2)).ok());
+  ASSERT_OK(Write(*store_, IdAt(2)));
   const auto restored = NewStore()->Restore(kPartition, id, *stage_, Always);
-  ASSERT_TRUE(restored.ok()) << restored.status();
+  ASSERT_OK(restored);
   EXPECT_EQ(restored->point.offset, id.offset);
   EXPECT_EQ(*restored->partition->Judge("77", At(1)), Verdict::kDuplicate);
   EXPECT_EQ(topic_.scans, std::vector<absl::Time>{id.time()});
@@ -214,63 +215,63 @@ TEST_F(SnapshotTopicTest, TheYoungestIsFoundThatIsWholeAndNotBeyondAnOffset) {
   const auto found = [&](int64_t at_most) { return *NewStore()->FindYoungest(kPartition, at_most, Always); };
   EXPECT_EQ(found(100), std::nullopt);
   topic_.Add("somebody else's", At(0));
-  ASSERT_TRUE(Write(*store_, IdAt(1)).ok());
-  ASSERT_TRUE(Write(*store_, IdAt(2)).ok());
-  ASSERT_TRUE(Write(*store_, IdAt(3), Always, kPartition + kPartitionsOfTopic).ok());
+  ASSERT_OK(Write(*store_, IdAt(1)));
+  ASSERT_OK(Write(*store_, IdAt(2)));
+  ASSERT_OK(Write(*store_, IdAt(3), Always, kPartition + kPartitionsOfTopic));
   LeavePart(IdAt(4), 1);
   EXPECT_EQ(found(100), IdAt(2));
   EXPECT_EQ(found(1), IdAt(1));
   EXPECT_EQ(found(0), std::nullopt);
-  ASSERT_TRUE(store_->Remove({{kPartition, IdAt(2)}}).ok());
+  ASSERT_OK(store_->Remove({{kPartition, IdAt(2)}}));
   EXPECT_EQ(found(100), IdAt(1));
   EXPECT_TRUE(absl::IsCancelled(NewStore()->FindYoungest(kPartition, 100, [] { return false; }).status()));
 }
 
 TEST_F(SnapshotTopicTest, OneWithoutAManifestDoesNotExist) {
   LeavePart(IdAt(1), 1);
-  EXPECT_EQ(Restore(*store_, IdAt(1)).code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Restore(*store_, IdAt(1)), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(SnapshotTopicTest, OneOfAnotherPartitionOrGroupIsNotThisOne) {
   const SnapshotId id = IdAt(1);
-  ASSERT_TRUE(Write(*store_, id).ok());
+  ASSERT_OK(Write(*store_, id));
   for (LogRecord& record : topic_.records) record.key = "other-" + record.key;
-  EXPECT_EQ(Restore(*store_, id).code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Restore(*store_, id), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(SnapshotTopicTest, ALoadIsCancelledHalfWay) {
-  ASSERT_TRUE(Write(*store_, IdAt(1)).ok());
+  ASSERT_OK(Write(*store_, IdAt(1)));
   int left = 2;
-  EXPECT_EQ(Restore(*store_, IdAt(1), [&] { return --left >= 0; }).code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(Restore(*store_, IdAt(1), [&] { return --left >= 0; }), StatusIs(absl::StatusCode::kCancelled));
   EXPECT_EQ(topic_.read, 2u);
 }
 
 // In the filter, between two chunks, or before the manifest.
 TEST_F(SnapshotTopicTest, NothingStaysOfAnAbandonedOne) {
   int asked = 0;
-  ASSERT_TRUE(Write(*store_, IdAt(1), [&] { return ++asked > 0; }).ok());
+  ASSERT_OK(Write(*store_, IdAt(1), [&] { return ++asked > 0; }));
   const Keys before = topic_.Live();
   for (int most = 0; most < asked; ++most) {
     int left = most;
     const absl::Status written = Write(*store_, IdAt(2), [&] { return --left >= 0; });
-    EXPECT_EQ(written.code(), absl::StatusCode::kCancelled) << written;
+    EXPECT_THAT(written, StatusIs(absl::StatusCode::kCancelled));
     EXPECT_EQ(topic_.Live(), before) << most << " of " << asked;
   }
-  EXPECT_TRUE(Restore(*store_, IdAt(1)).ok());
+  EXPECT_OK(Restore(*store_, IdAt(1)));
 }
 
 TEST_F(SnapshotTopicTest, AWriteThatFailsLeavesTombstones) {
-  ASSERT_TRUE(Write(*store_, IdAt(1)).ok());
+  ASSERT_OK(Write(*store_, IdAt(1)));
   const Keys before = topic_.Live();
   const auto records = static_cast<int>(before.size());
   for (int sends = 0; sends < records; ++sends) {
     topic_.sends_until_failure = sends;
-    EXPECT_EQ(Write(*store_, IdAt(2)).code(), absl::StatusCode::kUnavailable) << sends;
+    EXPECT_THAT(Write(*store_, IdAt(2)), StatusIs(absl::StatusCode::kUnavailable)) << sends;
     EXPECT_EQ(topic_.Live(), before) << sends;
   }
   for (int flushes = 0; flushes < 2; ++flushes) {
     topic_.flushes_until_failure = flushes;
-    EXPECT_EQ(Write(*store_, IdAt(2)).code(), absl::StatusCode::kUnavailable) << flushes;
+    EXPECT_THAT(Write(*store_, IdAt(2)), StatusIs(absl::StatusCode::kUnavailable)) << flushes;
     EXPECT_EQ(topic_.Live(), before) << flushes;
   }
 }
@@ -284,8 +285,8 @@ TEST_F(SnapshotTopicTest, WhatCouldNotBeDeletedIsDeletedWithTheNextThatCounts) {
   EXPECT_TRUE(IsThere(IdAt(1)));
   topic_.on_send = [](const auto&) {};
   topic_.sends_until_failure = -1;
-  ASSERT_TRUE(Write(*store_, IdAt(2)).ok());
-  ASSERT_TRUE(Write(*store_, IdAt(3)).ok());
+  ASSERT_OK(Write(*store_, IdAt(2)));
+  ASSERT_OK(Write(*store_, IdAt(3)));
   topic_.flushes_until_failure = 0;
   EXPECT_FALSE(store_->Remove({{kPartition, IdAt(2)}}).ok());
   EXPECT_TRUE(IsThere(IdAt(2)));
@@ -293,31 +294,31 @@ TEST_F(SnapshotTopicTest, WhatCouldNotBeDeletedIsDeletedWithTheNextThatCounts) {
   EXPECT_FALSE(store_->Remove({{kPartition, IdAt(2)}, {kPartition, IdAt(3)}}).ok());
   EXPECT_TRUE(IsThere(IdAt(2)) && IsThere(IdAt(3)));
 
-  ASSERT_TRUE(Write(*store_, IdAt(4)).ok());
-  ASSERT_TRUE(store_->DropOlder(kPartition, IdAt(4), std::nullopt, false).ok());
+  ASSERT_OK(Write(*store_, IdAt(4)));
+  ASSERT_OK(store_->DropOlder(kPartition, IdAt(4), std::nullopt, false));
   EXPECT_FALSE(IsThere(IdAt(1)) || IsThere(IdAt(2)) || IsThere(IdAt(3)));
   EXPECT_TRUE(IsThere(IdAt(4)));
   // And not again.
   const size_t records = topic_.records.size();
-  ASSERT_TRUE(store_->DropOlder(kPartition, IdAt(4), std::nullopt, false).ok());
+  ASSERT_OK(store_->DropOlder(kPartition, IdAt(4), std::nullopt, false));
   EXPECT_EQ(topic_.records.size(), records);
 }
 
 TEST_F(SnapshotTopicTest, OlderOnesOfOtherPartitionsStay) {
-  ASSERT_TRUE(Write(*store_, IdAt(1), Always, kPartition + kPartitionsOfTopic).ok());
+  ASSERT_OK(Write(*store_, IdAt(1), Always, kPartition + kPartitionsOfTopic));
   const Keys others = topic_.Live();
-  ASSERT_TRUE(Write(*store_, IdAt(2)).ok());
+  ASSERT_OK(Write(*store_, IdAt(2)));
   const size_t written = topic_.records.size();
-  ASSERT_TRUE(store_->DropOlder(kPartition, IdAt(2), std::nullopt, true).ok());
+  ASSERT_OK(store_->DropOlder(kPartition, IdAt(2), std::nullopt, true));
   EXPECT_EQ(topic_.records.size(), written);
-  ASSERT_TRUE(store_->Remove({{kPartition, IdAt(2)}}).ok());
+  ASSERT_OK(store_->Remove({{kPartition, IdAt(2)}}));
   EXPECT_EQ(topic_.Live(), others);
 }
 
 TEST_F(SnapshotTopicTest, TheManifestIsDeletedFirst) {
-  ASSERT_TRUE(Write(*store_, IdAt(1)).ok());
+  ASSERT_OK(Write(*store_, IdAt(1)));
   const size_t written = topic_.records.size();
-  ASSERT_TRUE(store_->Remove({{kPartition, IdAt(1)}}).ok());
+  ASSERT_OK(store_->Remove({{kPartition, IdAt(1)}}));
   ASSERT_EQ(topic_.records.size(), 2 * written);
   EXPECT_EQ(topic_.records[written].key, Key(IdAt(1), "manifest"));
   EXPECT_EQ(topic_.Live(), Keys());
@@ -325,31 +326,31 @@ TEST_F(SnapshotTopicTest, TheManifestIsDeletedFirst) {
 }
 
 TEST_F(SnapshotTopicTest, ADeletionThatIsCancelledHalfWayLeavesNoSnapshot) {
-  ASSERT_TRUE(Write(*store_, IdAt(1)).ok());
-  ASSERT_TRUE(Write(*store_, IdAt(2)).ok());
+  ASSERT_OK(Write(*store_, IdAt(1)));
+  ASSERT_OK(Write(*store_, IdAt(2)));
   const size_t written = topic_.records.size();
   int sent = 0;
   topic_.on_send = [&](const auto&) {
     if (++sent == 2) store_->Stop();
   };
   const absl::Status dropped = store_->DropOlder(kPartition, IdAt(2), std::nullopt, false);
-  EXPECT_EQ(dropped.code(), absl::StatusCode::kCancelled) << dropped;
+  EXPECT_THAT(dropped, StatusIs(absl::StatusCode::kCancelled));
   EXPECT_EQ(topic_.records.size(), written + 2);
   EXPECT_TRUE(IsThere(IdAt(1)));
   topic_.Compact();
-  EXPECT_EQ(Restore(*NewStore(), IdAt(1)).code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Restore(*NewStore(), IdAt(1)), StatusIs(absl::StatusCode::kNotFound));
 }
 
 // Also where the program ends: what nobody needs goes from the topic.
 TEST_F(SnapshotTopicTest, UnusedOnesAreRemovedAfterAStopUnlessNoBrokerAnswers) {
-  ASSERT_TRUE(Write(*store_, IdAt(1)).ok());
-  ASSERT_TRUE(Write(*store_, IdAt(2)).ok());
+  ASSERT_OK(Write(*store_, IdAt(1)));
+  ASSERT_OK(Write(*store_, IdAt(2)));
   store_->Stop();
-  EXPECT_TRUE(store_->Remove({{kPartition, IdAt(1)}}).ok());
+  EXPECT_OK(store_->Remove({{kPartition, IdAt(1)}}));
   EXPECT_FALSE(IsThere(IdAt(1)));
   topic_.is_stuck = true;
-  EXPECT_EQ(store_->Remove({{kPartition, IdAt(2)}}).code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(Write(*store_, IdAt(3)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(store_->Remove({{kPartition, IdAt(2)}}), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Write(*store_, IdAt(3)), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 class SnapshotRemainsInTopicTest : public SnapshotTopicTest {
@@ -358,7 +359,7 @@ class SnapshotRemainsInTopicTest : public SnapshotTopicTest {
   // others lie between.
   void SetUp() override {
     topic_.Add(Key(oldest_, "0"), oldest_.time());
-    ASSERT_TRUE(Write(*NewStore(), named_).ok());
+    ASSERT_OK(Write(*NewStore(), named_));
     topic_.Add(absl::StrCat(own_.ToString(), "/0"), At(15));  // without a prefix
     LeavePart(unfinished_, 2);
     for (const std::string& key : others_) topic_.Add(key, At(25));
@@ -379,14 +380,14 @@ class SnapshotRemainsInTopicTest : public SnapshotTopicTest {
 };
 
 TEST_F(SnapshotRemainsInTopicTest, TheNextOwnerDeletesThemAndNoOthers) {
-  ASSERT_TRUE(Restore(*store_, named_).ok());
-  ASSERT_TRUE(Write(*store_, own_).ok());
+  ASSERT_OK(Restore(*store_, named_));
+  ASSERT_OK(Write(*store_, own_));
   Keys expected = topic_.Live();
   std::erase_if(expected, [&](const std::string& key) {
     return absl::StrContains(key, named_.ToString()) || absl::StrContains(key, unfinished_.ToString());
   });
   topic_.scans.clear();
-  ASSERT_TRUE(store_->DropOlder(kPartition, own_, named_, true).ok());
+  ASSERT_OK(store_->DropOlder(kPartition, own_, named_, true));
   EXPECT_EQ(topic_.Live(), expected);
   EXPECT_TRUE(IsThere(oldest_) && IsThere(own_) && IsThere(later_));
   // Its chunks are known since it was loaded.
@@ -394,45 +395,45 @@ TEST_F(SnapshotRemainsInTopicTest, TheNextOwnerDeletesThemAndNoOthers) {
 }
 
 TEST_F(SnapshotRemainsInTopicTest, TheSearchBeginsWithTheNamedOneIfItWasNotLoaded) {
-  ASSERT_TRUE(Write(*store_, own_).ok());
-  ASSERT_TRUE(store_->DropOlder(kPartition, own_, named_, true).ok());
+  ASSERT_OK(Write(*store_, own_));
+  ASSERT_OK(store_->DropOlder(kPartition, own_, named_, true));
   EXPECT_FALSE(IsThere(named_) || IsThere(unfinished_));
   EXPECT_TRUE(IsThere(oldest_) && IsThere(own_) && IsThere(later_));
 }
 
 TEST_F(SnapshotRemainsInTopicTest, WhereNoCommitNamedOneTheWholeLogIsSearched) {
-  ASSERT_TRUE(Write(*store_, own_).ok());
-  ASSERT_TRUE(store_->DropOlder(kPartition, own_, std::nullopt, true).ok());
+  ASSERT_OK(Write(*store_, own_));
+  ASSERT_OK(store_->DropOlder(kPartition, own_, std::nullopt, true));
   EXPECT_FALSE(IsThere(oldest_) || IsThere(named_) || IsThere(unfinished_));
   EXPECT_TRUE(IsThere(own_) && IsThere(later_));
 }
 
 TEST_F(SnapshotRemainsInTopicTest, OnlyTheFirstOfAnOwnerSearches) {
-  ASSERT_TRUE(Write(*store_, own_).ok());
-  ASSERT_TRUE(store_->DropOlder(kPartition, own_, named_, false).ok());
+  ASSERT_OK(Write(*store_, own_));
+  ASSERT_OK(store_->DropOlder(kPartition, own_, named_, false));
   EXPECT_TRUE(topic_.scans.empty());
   EXPECT_TRUE(IsThere(unfinished_));
 }
 
 // It reads what an earlier owner has left, which may be much.
 TEST_F(SnapshotRemainsInTopicTest, TheSearchEndsWithTheProgram) {
-  ASSERT_TRUE(Write(*store_, own_).ok());
+  ASSERT_OK(Write(*store_, own_));
   const size_t written = topic_.records.size();
   store_->Stop();
   const absl::Status dropped = store_->DropOlder(kPartition, own_, named_, true);
-  EXPECT_EQ(dropped.code(), absl::StatusCode::kCancelled) << dropped;
+  EXPECT_THAT(dropped, StatusIs(absl::StatusCode::kCancelled));
   EXPECT_EQ(topic_.records.size(), written) << "it had found some";
 }
 
 // Four times the own snapshot and 16 MiB, not all that others have in the topic.
 TEST_F(SnapshotRemainsInTopicTest, TheSearchEndsAfterSomeMegabytes) {
-  ASSERT_TRUE(Write(*store_, own_).ok());
+  ASSERT_OK(Write(*store_, own_));
   const auto find_behind = [&](SnapshotId id, int megabytes) {
     const std::vector<LogRecord> records = topic_.records;
     topic_.records.clear();
     for (int i = 0; i < megabytes; ++i) topic_.Add("others", At(11), std::string(1 << 20, 'x'));
     topic_.Add(Key(id, "0"), id.time());
-    EXPECT_TRUE(store_->DropOlder(kPartition, own_, named_, true).ok());
+    EXPECT_OK(store_->DropOlder(kPartition, own_, named_, true));
     const bool is_found = !IsThere(id);
     topic_.records = records;
     return is_found;
@@ -446,14 +447,14 @@ TEST_F(SnapshotRemainsInTopicTest, TheSearchEndsAfterSomeMegabytes) {
 TEST_F(SnapshotTopicTest, Rule15SnapshotsOfALaterOwnerStay) {
   const auto later = NewStore();
   const SnapshotId oldest = IdAt(1), own = IdAt(2), named = IdAt(3);
-  ASSERT_TRUE(Write(*store_, oldest).ok());
-  ASSERT_TRUE(Write(*store_, own).ok());
-  ASSERT_TRUE(Write(*later, named).ok());
-  ASSERT_TRUE(Restore(*store_, named).ok());
-  ASSERT_TRUE(store_->DropOlder(kPartition, own, oldest, true).ok());
+  ASSERT_OK(Write(*store_, oldest));
+  ASSERT_OK(Write(*store_, own));
+  ASSERT_OK(Write(*later, named));
+  ASSERT_OK(Restore(*store_, named));
+  ASSERT_OK(store_->DropOlder(kPartition, own, oldest, true));
   EXPECT_FALSE(IsThere(oldest));
   EXPECT_TRUE(IsThere(own) && IsThere(named));
-  ASSERT_TRUE(later->DropOlder(kPartition, named, own, true).ok());
+  ASSERT_OK(later->DropOlder(kPartition, named, own, true));
   EXPECT_FALSE(IsThere(own));
   EXPECT_TRUE(IsThere(named));
 }

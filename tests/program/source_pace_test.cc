@@ -23,6 +23,7 @@
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -110,7 +111,7 @@ class SourcePaceTest : public testing::Test {
     TakeRouted();
     Life life(routed_, JudgingOptions(options_), partitions_);
     for (int32_t id = 0; id < partitions_; ++id) life.Assign(id);
-    ASSERT_TRUE(life.Run().ok());
+    ASSERT_OK(life.Run());
   }
   // Records of the output beyond the first of each id; all ids are there.
   // But for those of `others`.
@@ -155,7 +156,7 @@ class SourcePaceTest : public testing::Test {
 
 TEST_F(SourcePaceTest, Rule20NoCopyPassesAfterABacklogOfManyHorizons) {
   Send({.ids = 60'000, .copies = 6'000, .span_ms = 24 * kHour, .latest_copy_ms = 59'000}, Evenly());
-  ASSERT_TRUE(Router()->Run().ok());
+  ASSERT_OK(Router()->Run());
   EXPECT_LE(Disorder(), Lead());
   Judge();
   EXPECT_EQ(CopiesPassed(), 0);
@@ -163,7 +164,7 @@ TEST_F(SourcePaceTest, Rule20NoCopyPassesAfterABacklogOfManyHorizons) {
 
 TEST_F(SourcePaceTest, CopiesAsLateAsTheHorizonAreFound) {
   Send({.ids = 60'000, .copies = 6'000, .span_ms = 2 * kHour, .latest_copy_ms = 10 * kMinute}, Evenly());
-  ASSERT_TRUE(Router()->Run().ok());
+  ASSERT_OK(Router()->Run());
   Judge();
   EXPECT_EQ(CopiesPassed(), 0);
 }
@@ -177,7 +178,7 @@ TEST_F(SourcePaceTest, CopiesWithTheTimestampOfTheFirstReleaseNothing) {
         .latest_copy_ms = kLate,
         .copies_keep_time = true},
        Evenly());
-  ASSERT_TRUE(Router()->Run().ok());
+  ASSERT_OK(Router()->Run());
   EXPECT_LE(Disorder(), Lead() + kLate);
   Judge();
   EXPECT_EQ(CopiesPassed(), 0);
@@ -189,7 +190,7 @@ TEST_F(SourcePaceTest, ASparseSourceKeepsStepWithTheOthers) {
   weights[7] = 1;
   weights[11] = 0;
   Send({.ids = 60'000, .copies = 6'000, .span_ms = 24 * kHour, .latest_copy_ms = 59'000}, weights);
-  ASSERT_TRUE(Router()->Run().ok());
+  ASSERT_OK(Router()->Run());
   EXPECT_LE(Disorder(), Lead());
   Judge();
   EXPECT_EQ(CopiesPassed(), 0);
@@ -205,7 +206,7 @@ TEST_F(SourcePaceTest, EveryPartitionGoesOnThroughKills) {
     router->Run().IgnoreError();
     Judge();
   }
-  ASSERT_TRUE(Router()->Run().ok());
+  ASSERT_OK(Router()->Run());
   EXPECT_LE(Disorder(), Lead());
   Judge();
   EXPECT_EQ(CopiesPassed(), 0);
@@ -217,7 +218,7 @@ TEST_F(SourcePaceTest, FailedTransactionsChangeNothing) {
   router->on_look = [&] {
     if (router->looks % 17 == 0 && router->looks < 500) router->sink.fail_commits = 1;
   };
-  ASSERT_TRUE(router->Run().ok());
+  ASSERT_OK(router->Run());
   EXPECT_GT(router->sink.aborts, 5);
   EXPECT_LE(Disorder(), Lead());
   Judge();
@@ -253,7 +254,7 @@ TEST_F(SourcePaceTest, WrongTimestampsHoldNothingAndReleaseNothing) {
       if (time != right) wrong.insert(*entry.record.value);
     }
   }
-  ASSERT_TRUE(Router()->Run().ok());
+  ASSERT_OK(Router()->Run());
   Judge();
   EXPECT_EQ(CopiesPassed(wrong), 0);
 }
@@ -262,7 +263,7 @@ TEST_F(SourcePaceTest, RecordsWithoutTimestampsAreRouted) {
   for (int i = 0; i < 3'000; ++i) {
     input_.Append(i % partitions_, {std::nullopt, absl::StrCat("id-", next_id_++), -1});
   }
-  ASSERT_TRUE(Router()->Run().ok());
+  ASSERT_OK(Router()->Run());
   Judge();
   EXPECT_EQ(CopiesPassed(), 0);
 }
@@ -294,7 +295,7 @@ TEST_F(SourcePaceTest, ASourceAddedLaterWithABacklogIsWaitedFor) {
     input_.logs[11] = later;
     router->Assign(11);
   };
-  ASSERT_TRUE(router->Run().ok());
+  ASSERT_OK(router->Run());
   ASSERT_TRUE(is_added);
   Judge();
   EXPECT_EQ(CopiesPassed(), 0);
@@ -365,7 +366,7 @@ TEST_F(SourcePaceTest, TwoInstancesWaitForEachOther) {
       sources.Put(others, SteadyNow());
       sources.PutEnds(Ends(), SteadyNow());
     };
-    EXPECT_TRUE(router.Run().ok());
+    EXPECT_OK(router.Run());
     turns.Pass(me, /*ends=*/true);
   };
   std::thread other(run, 1);
@@ -393,7 +394,7 @@ TEST_F(SourcePaceTest, APartitionIsAtItsEndByANewAnswerOfTheBrokersOnly) {
     if (idle_rounds > 20 && router->source.paused.empty() && input_.output.size() == 12'000)
       router->stop.Request();
   };
-  ASSERT_TRUE(router->Run().ok());
+  ASSERT_OK(router->Run());
   EXPECT_EQ(routed_before, 0u);
   EXPECT_EQ(input_.output.size(), 12'000u);
 }
@@ -428,7 +429,7 @@ TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
     if (looks_since == 300) router->stop.Request();
   };
   router->source.on_idle = [] {};
-  ASSERT_TRUE(router->Run().ok());
+  ASSERT_OK(router->Run());
   ASSERT_EQ(router->sink.aborts, 1);
   for (const auto& [id, task] : router->tasks) {
     EXPECT_LT(committed.at(id), input_.logs[id].end());
@@ -460,7 +461,7 @@ TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhile
     sources.PutEnds(Ends(), SteadyNow());
     passed_over = router->worker.pace().PassedOver();
   };
-  ASSERT_TRUE(router->Run().ok());
+  ASSERT_OK(router->Run());
   EXPECT_EQ(routed_before, 0u);  // its time is not known at all
   EXPECT_EQ(passed_over, std::vector<std::string>{"orders-0"});
   size_t sent = 0;
@@ -489,7 +490,7 @@ TEST_F(SourcePaceTest, OfATrickleNothingIsHeldForGoodByAPartitionOfWhichNothingI
     if (input_.output.size() + 1 == static_cast<size_t>(partitions_)) router->stop.Request();
     absl::SleepFor(absl::Milliseconds(1));
   };
-  ASSERT_TRUE(router->Run().ok());
+  ASSERT_OK(router->Run());
   EXPECT_EQ(router->worker.pace().PassedOver(), std::vector<std::string>{"orders-0"});
 }
 
@@ -508,7 +509,7 @@ TEST_F(SourcePaceTest, AStoppedPartitionHoldsTheOthersForAWhileOnly) {
   router->source.on_idle = [&] {
     if (!router->worker.transactions().is_open() && router->source.paused.empty()) router->stop.Request();
   };
-  ASSERT_TRUE(router->Run().ok());
+  ASSERT_OK(router->Run());
   EXPECT_EQ(router->worker.pace().PassedOver(), std::vector<std::string>{"orders-5"});
   for (const auto& [id, log] : input_.logs) {
     if (id != 5) {
@@ -525,10 +526,10 @@ TEST_F(SourcePaceTest, TheDeduplicatorNeedsNoMoreMemoryThanWithoutABacklog) {
     for (int32_t id = 0; id < partitions_; ++id) life.Assign(id);
     int64_t most = 0;
     life.on_look = [&] { most = std::max(most, life.flows.at(0).stage->memory().used_bytes()); };
-    EXPECT_TRUE(life.Run().ok());
+    EXPECT_OK(life.Run());
     return most;
   };
-  ASSERT_TRUE(Router()->Run().ok());
+  ASSERT_OK(Router()->Run());
   TakeRouted();
   // Without a backlog the topic is in the order of time.
   FakeCluster in_order = routed_;

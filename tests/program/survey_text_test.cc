@@ -1,18 +1,22 @@
 // The report of a survey: what it says, and that it fits a terminal.
 #include "src/cli/terminal/survey_text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
 namespace lethe {
 namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
 
 constexpr TextStyle kPlain = {};
 
@@ -73,7 +77,7 @@ TEST(SurveyText, ABurstIsNoRate) {
                                ""};
   std::ostringstream out;
   WriteSurveys({topic}, kPlain, out);
-  EXPECT_TRUE(absl::StrContains(out.str(), "memory: 64MiB")) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("memory: 64MiB"));
 }
 
 TEST(SurveyText, FitsATerminal) {
@@ -91,10 +95,10 @@ TEST(SurveyText, ReportsFindingsAndRemedies) {
        {"3 partitions, 1,000,000 records; the newest 60,000 were read", "records without a usable id",
         "partition 1 offset 1: key is null", "that differ from the first one", "How late the copies come",
         "One id is in 1,200 records", "The id is doubtful: "}) {
-    EXPECT_TRUE(absl::StrContains(text, part)) << part << "\n" << text;
+    EXPECT_THAT(text, HasSubstr(part));
   }
-  EXPECT_FALSE(absl::StrContains(text, "\033"));
-  EXPECT_TRUE(absl::StrContains(Written(Rich(), {.colour = true, .blocks = true}), "\033[1m"));
+  EXPECT_THAT(text, Not(HasSubstr("\033")));
+  EXPECT_THAT(Written(Rich(), {.colour = true, .blocks = true}), HasSubstr("\033[1m"));
 }
 
 // A producer chooses the names of headers and fields; neither may reach the terminal's controls.
@@ -114,13 +118,12 @@ TEST(SurveyText, NamesFromRecordsObeyNothing) {
   const SurveyText text = {
       .brokers = "b:1", .input = "orders", .in_topic = 100, .to_read = 100, .report = survey.Report()};
   const std::string written = Written(text);
-  EXPECT_TRUE(absl::StrContains(written, R"(header:id\x1b]0;title\x07\xc2\x9b2J')")) << written;
-  EXPECT_TRUE(absl::StrContains(written, R"(json:/a\x1b[31m)")) << written;
-  EXPECT_TRUE(absl::StrContains(written, R"(--id $'header:id\x1b]0;title\x07\xc2\x9b2J\'')") ||
-              absl::StrContains(written, R"(--id $'json:/a\x1b[31m')"))
-      << written;
-  EXPECT_FALSE(absl::StrContains(written, "\033"));
-  EXPECT_FALSE(absl::StrContains(written, "\u009b"));
+  EXPECT_THAT(written, HasSubstr(R"(header:id\x1b]0;title\x07\xc2\x9b2J')"));
+  EXPECT_THAT(written, HasSubstr(R"(json:/a\x1b[31m)"));
+  EXPECT_THAT(written, AnyOf(HasSubstr(R"(--id $'header:id\x1b]0;title\x07\xc2\x9b2J\'')"),
+                             HasSubstr(R"(--id $'json:/a\x1b[31m')")));
+  EXPECT_THAT(written, Not(HasSubstr("\033")));
+  EXPECT_THAT(written, Not(HasSubstr("\u009b")));
 }
 
 TEST(SurveyText, FramesWithoutARegistryAskForIt) {
@@ -138,7 +141,7 @@ TEST(SurveyText, FramesWithoutARegistryAskForIt) {
   };
   SurveyText avro = survey_of("\6avro#");
   EXPECT_TRUE(WantsRegistry(avro));
-  EXPECT_TRUE(absl::StrContains(Written(avro), "--schema-registry")) << Written(avro);
+  EXPECT_THAT(Written(avro), HasSubstr("--schema-registry"));
   avro.has_registry = true;
   EXPECT_FALSE(WantsRegistry(avro));
   EXPECT_FALSE(WantsRegistry(survey_of(R"({"id":"o#"})"))) << "JSON needs none";
@@ -157,7 +160,7 @@ TEST(SurveyText, QuotesWordsForTheShell) {
                            .in_topic = 1,
                            .to_read = 1,
                            .report = survey.Report()};
-  EXPECT_TRUE(absl::StrContains(Written(text), "--id 'json:/order id' --horizon 24h")) << Written(text);
+  EXPECT_THAT(Written(text), HasSubstr("--id 'json:/order id' --horizon 24h"));
 }
 
 TEST(SurveyText, TheCommandsHaveThePropertiesThatWereGivenButNoSecrets) {
@@ -165,25 +168,24 @@ TEST(SurveyText, TheCommandsHaveThePropertiesThatWereGivenButNoSecrets) {
   text.properties = {{"security.protocol", "SASL_SSL"}, {"client.rack", "rack 7"}};
   text.secrets = {"sasl.password"};
   const std::string written = Written(text);
-  EXPECT_TRUE(absl::StrContains(written, "--kafka security.protocol=SASL_SSL")) << written;
-  EXPECT_TRUE(absl::StrContains(written, "--kafka 'client.rack=rack 7'")) << written;
-  EXPECT_FALSE(absl::StrContains(written, "--kafka sasl.password")) << written;
-  EXPECT_TRUE(absl::StrContains(written, "add sasl.password")) << written;
+  EXPECT_THAT(written, HasSubstr("--kafka security.protocol=SASL_SSL"));
+  EXPECT_THAT(written, HasSubstr("--kafka 'client.rack=rack 7'"));
+  EXPECT_THAT(written, Not(HasSubstr("--kafka sasl.password")));
+  EXPECT_THAT(written, HasSubstr("add sasl.password"));
 }
 
 // Of transactions and compacted topics: no record is missed, there are fewer.
 TEST(SurveyText, OffsetsWithoutARecordAreNotCalledRecords) {
   SurveyText text = Rich();
   text.in_topic = text.to_read = 70000;
-  EXPECT_TRUE(absl::StrContains(Written(text), "70,000 offsets; all 60,000 records were read"))
-      << Written(text);
+  EXPECT_THAT(Written(text), HasSubstr("70,000 offsets; all 60,000 records were read"));
 }
 
 TEST(SurveyText, AnEarlyEndIsReported) {
   SurveyText text = Rich();
   text.is_whole = false;
   text.to_read = 90000;
-  EXPECT_TRUE(absl::StrContains(Written(text), "ended early: 60,000 of the newest 90,000")) << Written(text);
+  EXPECT_THAT(Written(text), HasSubstr("ended early: 60,000 of the newest 90,000"));
 }
 
 TEST(SurveyText, ProposesAHorizonOneStepLongerThanNeeded) {
@@ -200,9 +202,9 @@ TEST(SurveyText, ProposesAHorizonOneStepLongerThanNeeded) {
 TEST(SurveyText, TheOutputIsCreatedLikeTheInput) {
   SurveyText text = Rich();
   text.topic = {.name = "orders", .partitions = 3, .config = {{"retention.ms", "86400000"}}, .replicas = 3};
-  EXPECT_TRUE(absl::StrContains(absl::StrReplaceAll(Written(text), {{" \\\n       ", ""}}),
-                                "--create --topic orders-unique --partitions 3 --replication-factor 3 "
-                                "--config retention.ms=86400000\n"))
+  EXPECT_THAT(absl::StrReplaceAll(Written(text), {{" \\\n       ", ""}}),
+              HasSubstr("--create --topic orders-unique --partitions 3 --replication-factor 3 "
+                        "--config retention.ms=86400000\n"))
       << Written(text);
 }
 
@@ -223,21 +225,19 @@ TEST(SurveyText, TimesInAnotherUnitAreSaidAndGiveNoRateAndNoHorizon) {
                            .in_topic = 500,
                            .to_read = 500,
                            .report = survey.Report()};
-  EXPECT_TRUE(absl::StrContains(text.report.wrong_times, "likely seconds")) << text.report.wrong_times;
+  EXPECT_THAT(text.report.wrong_times, HasSubstr("likely seconds"));
   EXPECT_EQ(text.report.rate, 0);
   EXPECT_EQ(ProposedHorizon(text.report, text.report.candidates.front().figures), std::nullopt);
   const std::string written = Written(text);
-  EXPECT_TRUE(absl::StrContains(absl::StrReplaceAll(written, {{"\n    ", " "}}), "likely seconds"))
-      << written;
-  EXPECT_FALSE(absl::StrContains(written, "records a second")) << written;
-  EXPECT_FALSE(absl::StrContains(written, "How late")) << written;
+  EXPECT_THAT(absl::StrReplaceAll(written, {{"\n    ", " "}}), HasSubstr("likely seconds")) << written;
+  EXPECT_THAT(written, Not(HasSubstr("records a second")));
+  EXPECT_THAT(written, Not(HasSubstr("How late")));
   std::ostringstream json;
   WriteSurveyJson(text, json);
-  EXPECT_TRUE(
-      absl::StrContains(json.str(), "\"begin_ms\":null,\"end_ms\":null,\"wrong_times\":\"500 of 500"));
+  EXPECT_THAT(json.str(), HasSubstr("\"begin_ms\":null,\"end_ms\":null,\"wrong_times\":\"500 of 500"));
   std::ostringstream list;
   WriteSurveys({{"orders", text, ""}}, kPlain, list);
-  EXPECT_TRUE(absl::StrContains(list.str(), "likely seconds")) << list.str();
+  EXPECT_THAT(list.str(), HasSubstr("likely seconds"));
 }
 
 }  // namespace

@@ -1,17 +1,21 @@
 #include "src/cli/terminal/terminal.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "tests/support/pseudo_terminal.h"
 
 namespace lethe {
 namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
 
 // An environment in which a terminal has colours.
 class TerminalTest : public testing::Test {
@@ -94,11 +98,11 @@ TEST_F(TerminalTest, ProgressIsDrawnOverAgainAndGoneAtTheEnd) {
   {
     ProgressLine line("records");
     for (int i = 0; terminal.Text(10).empty() && i < 1000; ++i) line.Show(1, 2, "and on");
-    EXPECT_TRUE(absl::StrContains(terminal.Text(), "\033[36m")) << terminal.Text();
-    EXPECT_TRUE(absl::StrContains(terminal.Text(), " 50 %, 1 of 2 records")) << terminal.Text();
-    EXPECT_FALSE(absl::StrContains(terminal.Text(), "\n")) << terminal.Text();
+    EXPECT_THAT(terminal.Text(), HasSubstr("\033[36m"));
+    EXPECT_THAT(terminal.Text(), HasSubstr(" 50 %, 1 of 2 records"));
+    EXPECT_THAT(terminal.Text(), Not(HasSubstr("\n")));
   }
-  EXPECT_TRUE(absl::EndsWith(terminal.Text(), "\r\033[K")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), EndsWith("\r\033[K"));
 }
 
 TEST_F(TerminalTest, ProgressHasNoColourWhereNoneIsWanted) {
@@ -106,8 +110,8 @@ TEST_F(TerminalTest, ProgressHasNoColourWhereNoneIsWanted) {
   test::PseudoTerminal terminal(80);
   ProgressLine line("records");
   for (int i = 0; terminal.Text(10).empty() && i < 1000; ++i) line.Show(1, 2);
-  EXPECT_TRUE(absl::StrContains(terminal.Text(), " 50 %, 1 of 2 records")) << terminal.Text();
-  EXPECT_FALSE(absl::StrContains(terminal.Text(), "m")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr(" 50 %, 1 of 2 records"));
+  EXPECT_THAT(terminal.Text(), Not(HasSubstr("m")));
 }
 
 TEST_F(TerminalTest, NoProgressWhereItCannotBeDrawnOverAgain) {

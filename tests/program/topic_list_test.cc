@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -26,7 +27,7 @@ DaemonOptions Entry(const std::string& input, const std::string& output, const s
 
 TopicList List(std::vector<DaemonOptions> entries) {
   absl::StatusOr<TopicList> list = TopicList::Create(std::move(entries));
-  EXPECT_TRUE(list.ok()) << list.status();
+  EXPECT_OK(list);
   return *std::move(list);
 }
 

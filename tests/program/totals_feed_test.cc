@@ -1,6 +1,7 @@
 // Totals on their way from a topic in memory into a store in memory.
 #include "src/pipeline/totals/totals_feed.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 // What both sides have of one partition.
 struct Both {
@@ -155,7 +158,7 @@ TEST_F(TotalsFeedTest, AStoreAheadOfTheTopicIsAFailureThatNamesTheRemedy) {
   both_.position = 9;
   feed_->Start();
   for (int i = 0; i < 10000 && feed_->Report().failures == 0; ++i) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_NE(feed_->Report().problem.find("reset it"), std::string::npos) << feed_->Report().problem;
+  EXPECT_THAT(feed_->Report().problem, HasSubstr("reset it"));
   feed_->Finish(absl::ZeroDuration(), [] { return false; });
   EXPECT_TRUE(both_.totals.empty());
 }

@@ -18,6 +18,7 @@
 #include "tests/simulation/source.h"
 #include "tests/support/rebalances_suite.h"
 #include "tests/support/source_and_sink_suite.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::simulation {
 namespace {
@@ -154,7 +155,7 @@ class Simulated {
                state, thread),
           answers(of.broker_, of.group_, of.connection_, thread) {
       sink.may_recreate = [] { return absl::OkStatus(); };
-      EXPECT_TRUE(sink.Open({}).ok());
+      EXPECT_OK(sink.Open({}));
     }
     WorkerState state;
     Thread thread;
@@ -227,7 +228,7 @@ class SimulatedCluster {
   void Restart() {
     if (member_ != nullptr) member_->source.Leave();
     member_ = of_.Join(0);
-    EXPECT_TRUE(member_->source.Open().ok());
+    EXPECT_OK(member_->source.Open());
     const SourceEvent* event = nullptr;
     while (event == nullptr) {
       member_->source.Poll(absl::Milliseconds(10), 100, 1 << 20);
@@ -281,11 +282,11 @@ class SeveralTopicsTest : public testing::Test {
 
 TEST_F(SeveralTopicsTest, AMemberThatAsksForOneMoreTopicGivesAllBackAndGetsIt) {
   Simulated::Member& member = Join(0);
-  ASSERT_TRUE(member.source.Open().ok());
+  ASSERT_OK(member.source.Open());
   EXPECT_EQ(Next(member.source, SourceEvent::Kind::kAssigned), std::vector<TopicPartition>({{0, 0}}));
   member.source.Assign({});
   const int32_t more = AddTopic("more");
-  ASSERT_TRUE(member.source.Resubscribe().ok());
+  ASSERT_OK(member.source.Resubscribe());
   EXPECT_EQ(Next(member.source, SourceEvent::Kind::kRevoked), std::vector<TopicPartition>({{0, 0}}));
   member.source.Unassign({{0, 0}});
   EXPECT_EQ(Next(member.source, SourceEvent::Kind::kAssigned),
@@ -296,7 +297,7 @@ TEST_F(SeveralTopicsTest, ATopicThatRefusesOrIsNotThereIsBlamedAndNoOther) {
   const int32_t more = AddTopic("more");
   Sink& sink = Join(0).sink;
   const auto try_both = [&] {
-    EXPECT_TRUE(sink.Begin().ok());
+    EXPECT_OK(sink.Begin());
     sink.Write(To(more)).IgnoreError();
     sink.Write(To(0)).IgnoreError();
     const Outcome outcome = sink.Commit({});

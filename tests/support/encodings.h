@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-namespace lethe::testing {
+namespace lethe::test {
 
 inline std::string Varint(uint64_t number) {
   std::string bytes;
@@ -43,6 +43,6 @@ inline std::string Framed(int32_t schema, const std::string& payload) {
   return frame + payload;
 }
 
-}  // namespace lethe::testing
+}  // namespace lethe::test
 
 #endif  // LETHE_TESTS_SUPPORT_ENCODINGS_H_

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/encodings.h"
 
-namespace lethe::testing {
+namespace lethe::test {
 
 struct HostileAvro {
   std::string name;
@@ -168,6 +168,6 @@ inline std::vector<HostileJson> AllHostileJson(size_t size) {
           {"a long number", repeat("[", "1", "]")}};
 }
 
-}  // namespace lethe::testing
+}  // namespace lethe::test
 
 #endif  // LETHE_TESTS_SUPPORT_HOSTILE_RECORDS_H_

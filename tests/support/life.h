@@ -15,6 +15,7 @@
 #include "src/pipeline/publish/log_ends.h"
 #include "src/pipeline/worker.h"
 #include "tests/support/fake_cluster.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 
@@ -38,7 +39,7 @@ class Life {
   // As an event of the source, at once.
   Task& Assign(At id) {
     worker.ownership().Assign({id});
-    EXPECT_TRUE(state.fatal.ok()) << state.fatal;
+    EXPECT_OK(state.fatal);
     return *tasks.at(id);
   }
   void Revoke(const std::vector<At>& partitions, bool lost) {
@@ -47,7 +48,7 @@ class Life {
 
   // To the stop, or an error that is fatal. It keeps its partitions, as if it was killed then.
   absl::Status Run() {
-    EXPECT_TRUE(worker.Open().ok());
+    EXPECT_OK(worker.Open());
     while (!state.ends()) {
       worker.Step();
       if (++looks == 1'000'000) {

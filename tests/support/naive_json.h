@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace lethe::testing {
+namespace lethe::test {
 
 struct NaiveJson {
   enum class Type { kString, kNumber, kWord, kArray, kObject };
@@ -246,6 +246,6 @@ inline std::optional<std::string> NaiveId(const NaiveJson& root, const std::vect
   return id;
 }
 
-}  // namespace lethe::testing
+}  // namespace lethe::test
 
 #endif  // LETHE_TESTS_SUPPORT_NAIVE_JSON_H_

@@ -15,6 +15,7 @@
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/source.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 
@@ -35,7 +36,7 @@ class Rebalances : public testing::Test {
     std::vector<std::string> values;
   };
 
-  void Open(size_t i) { ASSERT_TRUE(cluster_->source(i).Open().ok()); }
+  void Open(size_t i) { ASSERT_OK(cluster_->source(i).Open()); }
   // One round of the loop of a member, which answers nothing.
   void Step(size_t i) {
     Source& source = cluster_->source(i);
@@ -99,7 +100,7 @@ class Rebalances : public testing::Test {
   }
   Outcome Commit(size_t i, int32_t partition, int64_t offset) {
     Sink& sink = cluster_->sink(i);
-    EXPECT_TRUE(sink.Begin().ok());
+    EXPECT_OK(sink.Begin());
     return sink.Commit({{{0, partition}, offset, ""}});
   }
 

@@ -19,6 +19,7 @@
 #include "src/published/paper.h"
 #include "src/reference/any_engine.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 
@@ -68,7 +69,7 @@ class SimulatedLoad {
     absl::StatusOr<std::unique_ptr<Filter>> filter = NewFilter(
         Engine::kPublished,
         {.horizon = absl::Milliseconds(kHorizonMs), .target_fpp = options.target_fpp, .memory = &memory_});
-    EXPECT_TRUE(filter.ok()) << filter.status();
+    EXPECT_OK(filter);
     filter_ = *std::move(filter);
     TakeStatus();
   }

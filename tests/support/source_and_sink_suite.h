@@ -15,6 +15,7 @@
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/source.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe::test {
 
@@ -95,9 +96,9 @@ TYPED_TEST_P(SourceAndSink, ACommitPutsOutWhatWasWrittenWithThePosition) {
   this->cluster_->Append("k", "v", 1000, {});
   ASSERT_EQ(this->Poll(1)[0].value, "v");
   Sink& sink = this->cluster_->sink();
-  ASSERT_TRUE(sink.Begin().ok());
-  ASSERT_TRUE(sink.Write(this->Record("a", "1")).ok());
-  ASSERT_TRUE(sink.Write(this->Record("b", "2")).ok());
+  ASSERT_OK(sink.Begin());
+  ASSERT_OK(sink.Write(this->Record("a", "1")));
+  ASSERT_OK(sink.Write(this->Record("b", "2")));
   EXPECT_EQ(this->cluster_->OutputNow(), 0u) << "nothing is out before the commit";
   ASSERT_EQ(sink.Commit({{{0, 0}, 1, "words"}}), Outcome::kCommitted) << sink.report().last_error;
   EXPECT_EQ(this->Values(), "1 2 ");
@@ -114,11 +115,11 @@ TYPED_TEST_P(SourceAndSink, AnAbortPutsOutNothing) {
   this->cluster_->Append("k", "v", 1000, {});
   this->Poll(1);
   Sink& sink = this->cluster_->sink();
-  ASSERT_TRUE(sink.Begin().ok());
-  ASSERT_TRUE(sink.Write(this->Record("a", "1")).ok());
+  ASSERT_OK(sink.Begin());
+  ASSERT_OK(sink.Write(this->Record("a", "1")));
   ASSERT_EQ(sink.Abort(), Outcome::kAborted) << sink.report().last_error;
-  ASSERT_TRUE(sink.Begin().ok());
-  ASSERT_TRUE(sink.Write(this->Record("b", "2")).ok());
+  ASSERT_OK(sink.Begin());
+  ASSERT_OK(sink.Write(this->Record("b", "2")));
   ASSERT_EQ(sink.Commit({{{0, 0}, 1, ""}}), Outcome::kCommitted) << sink.report().last_error;
   EXPECT_EQ(this->Values(), "2 ");
 }
@@ -148,13 +149,13 @@ TYPED_TEST_P(SourceAndSink, ARecordIsReadAsItWasWritten) {
       EXPECT_EQ(headers.size(), is_first ? 2u : 0u);
       // And written as it was read.
       Sink& sink = this->cluster_->sink();
-      ASSERT_TRUE(sink.Begin().ok());
+      ASSERT_OK(sink.Begin());
       OutputRecord copy;
       copy.key = record.key;
       copy.value = record.value;
       copy.timestamp_ms = record.timestamp_ms;
       copy.headers = headers;
-      ASSERT_TRUE(sink.Write(copy).ok());
+      ASSERT_OK(sink.Write(copy));
       ASSERT_EQ(sink.Commit({{{0, 0}, record.offset + 1, ""}}), Outcome::kCommitted)
           << sink.report().last_error;
     });

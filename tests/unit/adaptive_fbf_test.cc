@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -20,7 +21,7 @@ using StepKind = AdaptationStep::Kind;
 
 std::unique_ptr<AdaptiveFbf> Make(MemoryBudget* memory, absl::Duration horizon, double target) {
   auto filter = AdaptiveFbf::Create({.horizon = horizon, .target_fpp = target, .memory = memory});
-  EXPECT_TRUE(filter.ok()) << filter.status();
+  EXPECT_OK(filter);
   return *std::move(filter);
 }
 
@@ -241,9 +242,10 @@ TEST(AdaptiveFbfTest, AnotherFilterMayTakeTheMemoryFirst) {
 
 TEST(AdaptiveFbfTest, NeedsRoomForTwoFilters) {
   MemoryBudget memory(2 * 1024);
-  EXPECT_TRUE(AdaptiveFbf::Create({.memory = &memory}).ok());
+  EXPECT_OK(AdaptiveFbf::Create({.memory = &memory}));
   ASSERT_TRUE(memory.Reserve(1));
-  EXPECT_EQ(AdaptiveFbf::Create({.memory = &memory}).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(AdaptiveFbf::Create({.memory = &memory}).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(memory.used_bytes(), 1);
   memory.Release(1);
 }
@@ -259,7 +261,7 @@ TEST(AdaptiveFbfTest, AnImageHasTheIdsOfItsMoment) {
     InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(i) * 100);
   }
   auto image = filter->BeginCopy();
-  ASSERT_TRUE(image.ok()) << image.status();
+  ASSERT_OK(image);
   for (uint64_t i = kBefore; i < 2 * kBefore; ++i) {
     InsertOne(*filter, NumberedId(i, seed), (kBefore - 1) * 100);
   }
@@ -278,7 +280,7 @@ TEST(AdaptiveFbfTest, AnImageHasTheIdsOfItsMoment) {
   MemoryBudget other(int64_t{16} << 20);
   auto restored = Make(&other, absl::Seconds(100), 1e-6);
   const auto places = restored->Restore(image->state, bytes);
-  ASSERT_TRUE(places.ok()) << places.status();
+  ASSERT_OK(places);
   ASSERT_EQ(places->size(), copied.size());
   for (size_t i = 0; i < copied.size(); ++i)
     std::copy(copied[i].begin(), copied[i].end(), (*places)[i].begin());
@@ -294,15 +296,16 @@ TEST(AdaptiveFbfTest, AnImageHasTheIdsOfItsMoment) {
 
   for (const size_t cut : {size_t{0}, size_t{8}, image->state.size() - 8}) {
     auto damaged = Make(&other, absl::Seconds(100), 1e-6);
-    EXPECT_EQ(damaged->Restore(image->state.substr(0, cut), bytes).status().code(),
-              absl::StatusCode::kDataLoss);
+    EXPECT_THAT(damaged->Restore(image->state.substr(0, cut), bytes).status(),
+                StatusIs(absl::StatusCode::kDataLoss));
   }
-  EXPECT_EQ(Make(&other, absl::Seconds(100), 1e-6)->Restore(image->state, bytes + 8).status().code(),
-            absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Make(&other, absl::Seconds(100), 1e-6)->Restore(image->state, bytes + 8).status(),
+              StatusIs(absl::StatusCode::kDataLoss));
   MemoryBudget small(int64_t{1} << 20);
   auto has_no_room = Make(&small, absl::Seconds(100), 1e-6);
   small.SetLimit(bytes - 1);
-  EXPECT_EQ(has_no_room->Restore(image->state, bytes).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(has_no_room->Restore(image->state, bytes).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 }  // namespace

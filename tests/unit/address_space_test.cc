@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lethe/stage.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -28,7 +29,7 @@ Taken OfThisProcess() {
 // By default Linux gives a process 65,530 mappings and 128 TiB.
 TEST(AddressSpace, OfTenThousandPartitionsIsBounded) {
   auto stage = DedupStage::Create({.horizon = absl::Hours(1), .memory_limit_bytes = int64_t{4} << 30});
-  ASSERT_TRUE(stage.ok()) << stage.status();
+  ASSERT_OK(stage);
   const Taken before = OfThisProcess();
   std::vector<std::unique_ptr<Partition>> partitions;
   std::vector<Event> events(100);
@@ -36,10 +37,10 @@ TEST(AddressSpace, OfTenThousandPartitionsIsBounded) {
   uint64_t next = 0;
   for (int i = 0; i < 10'000; ++i) {
     auto partition = (*stage)->Open(absl::StrCat("topic-", i));
-    ASSERT_TRUE(partition.ok()) << i << ": " << partition.status();
+    ASSERT_OK(partition) << i;
     const uint32_t key_check = (*partition)->Hash("").key_check;
     for (Event& event : events) event = {.id = {{++next, ~next}, key_check}, .time = absl::UnixEpoch()};
-    ASSERT_TRUE((*partition)->Judge(events, absl::MakeSpan(verdicts)).ok());
+    ASSERT_OK((*partition)->Judge(events, absl::MakeSpan(verdicts)));
     partitions.push_back(*std::move(partition));
   }
   const Taken after = OfThisProcess();

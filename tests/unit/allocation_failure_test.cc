@@ -21,15 +21,18 @@
 #include <type_traits>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "src/filter/ordered_id_set.h"
 #include "src/memory/line_memory.h"
+#include "tests/support/status_matchers.h"
 
 namespace {
+
+using testing::HasSubstr;
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
@@ -102,7 +105,7 @@ auto FaultyOnce(const Call& call) {
   } else {
     status = result.status();
   }
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
   return call();
 }
 
@@ -140,9 +143,9 @@ class Player {
 
   void Play() {
     auto stage = FaultyOnce([&] { return DedupStage::Create(case_.options); });
-    ASSERT_TRUE(stage.ok()) << stage.status();
+    ASSERT_OK(stage);
     auto partition = FaultyOnce([&] { return (*stage)->Open("orders-0"); });
-    ASSERT_TRUE(partition.ok()) << partition.status();
+    ASSERT_OK(partition);
     partition_ = partition->get();
     for (int batch = 0; batch < kBatches; ++batch) {
       Fill(batch);
@@ -179,30 +182,30 @@ class Player {
 
   void JudgeInOneStep() {
     const int64_t before_ms = StreamMs(*partition_);
-    Faulty([&] { EXPECT_TRUE(partition_->Judge(events_, absl::MakeSpan(verdicts_)).ok()); });
+    Faulty([&] { EXPECT_OK(partition_->Judge(events_, absl::MakeSpan(verdicts_))); });
     Check(before_ms);
   }
 
   void Transact(bool abort_first) {
     if (abort_first) {
       auto given_up = FaultyOnce([&] { return partition_->Begin(); });
-      ASSERT_TRUE(given_up.ok()) << given_up.status();
+      ASSERT_OK(given_up);
       Faulty([&] { JudgeIn(&*given_up); });
       Faulty([&] { given_up->Abort(); });
     }
     const int64_t before_ms = StreamMs(*partition_);
     auto transaction = FaultyOnce([&] { return partition_->Begin(); });
-    ASSERT_TRUE(transaction.ok()) << transaction.status();
+    ASSERT_OK(transaction);
     Faulty([&] { JudgeIn(&*transaction); });
     if (absl::Status status = transaction->status(); !status.ok()) {
       ++failed_transactions_;
-      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
       Faulty([&] { transaction->Abort(); });
       EXPECT_EQ(StreamMs(*partition_), before_ms);
       transaction = partition_->Begin();
-      ASSERT_TRUE(transaction.ok()) << transaction.status();
+      ASSERT_OK(transaction);
       JudgeIn(&*transaction);  // there is memory again
-      ASSERT_TRUE(transaction->status().ok()) << transaction->status();
+      ASSERT_OK(transaction->status());
     }
     Faulty([&] { transaction->Commit(); });
     Check(before_ms);
@@ -210,13 +213,10 @@ class Player {
 
   void JudgeIn(Transaction* transaction) {
     const size_t half = events_.size() / 2;
-    EXPECT_TRUE(
-        transaction->Judge(absl::MakeConstSpan(events_).first(half), absl::MakeSpan(verdicts_).first(half))
-            .ok());
-    EXPECT_TRUE(
-        transaction
-            ->Judge(absl::MakeConstSpan(events_).subspan(half), absl::MakeSpan(verdicts_).subspan(half))
-            .ok());
+    EXPECT_OK(
+        transaction->Judge(absl::MakeConstSpan(events_).first(half), absl::MakeSpan(verdicts_).first(half)));
+    EXPECT_OK(transaction->Judge(absl::MakeConstSpan(events_).subspan(half),
+                                 absl::MakeSpan(verdicts_).subspan(half)));
   }
 
   // After the batch was judged, and committed if it was in a transaction that began at `before_ms`.
@@ -357,18 +357,18 @@ class SnapshotAllocationFailureTest : public testing::Test {
     auto partition = *stage->Open("p");
     for (uint64_t i = 0; i < kIds; ++i) JudgeOne(partition.get(), i);
 
-    ASSERT_TRUE(FaultyOnce([&] { return partition->Save(path, origin, {.offset = kIds}); }).ok());
+    ASSERT_OK(FaultyOnce([&] { return partition->Save(path, origin, {.offset = kIds}); }));
     ExpectRestores(stage.get(), path, origin);
     auto live = FaultyOnce([&] { return partition->BeginSnapshot(origin, {.offset = kIds}); });
-    ASSERT_TRUE(live.ok()) << live.status();
+    ASSERT_OK(live);
     if (absl::Status written = Faulty([&] { return (*live)->Write(path); }); !written.ok()) {
-      EXPECT_EQ(written.code(), absl::StatusCode::kResourceExhausted) << written;
+      EXPECT_THAT(written, StatusIs(absl::StatusCode::kResourceExhausted));
       EXPECT_FALSE(std::filesystem::exists(path + ".new"));
     }
     ExpectRestores(stage.get(), path, origin);  // the old one, if there is no new one
-    EXPECT_TRUE(FaultyOnce([&] { return InspectSnapshot(path); }).ok());
+    EXPECT_OK(FaultyOnce([&] { return InspectSnapshot(path); }));
 
-    ASSERT_TRUE(FaultyOnce([&] { return stage->SetMemoryLimit(48 << 20); }).ok());
+    ASSERT_OK(FaultyOnce([&] { return stage->SetMemoryLimit(48 << 20); }));
     EXPECT_EQ(stage->memory().limit_bytes(), 48 << 20);
     for (uint64_t i = 0; i < kIds; ++i) ASSERT_EQ(JudgeOne(partition.get(), i), Verdict::kDuplicate);
     partition.reset();
@@ -381,13 +381,13 @@ class SnapshotAllocationFailureTest : public testing::Test {
   static Verdict JudgeOne(Partition* partition, uint64_t number) {
     const Event event = {.id = NumberedId(*partition, number), .time = absl::FromUnixMillis(kStartMs)};
     Verdict verdict = Verdict::kUnique;
-    EXPECT_TRUE(partition->Judge({&event, 1}, {&verdict, 1}).ok());
+    EXPECT_OK(partition->Judge({&event, 1}, {&verdict, 1}));
     return verdict;
   }
 
   static void ExpectRestores(DedupStage* stage, const std::string& path, const SnapshotOrigin& origin) {
     auto restored = FaultyOnce([&] { return stage->Restore("q", path, origin); });
-    ASSERT_TRUE(restored.ok()) << restored.status();
+    ASSERT_OK(restored);
     for (uint64_t i = 0; i < kIds; ++i) {
       ASSERT_EQ(JudgeOne(restored->partition.get(), i), Verdict::kDuplicate) << i;
     }
@@ -422,10 +422,10 @@ TEST(AllocationFailure, AReplayDoesNotFail) {
     events.push_back({.id = NumberedId(*partition, i), .time = absl::FromUnixMillis(kStartMs)});
   }
   FailAllocations(1, kNever);
-  EXPECT_TRUE(Faulty([&] { return partition->Replay(events); }).ok());
+  EXPECT_OK(Faulty([&] { return partition->Replay(events); }));
   FailAllocations(kNever, kNever);
   std::vector<Verdict> verdicts(events.size());
-  EXPECT_TRUE(partition->Judge(events, absl::MakeSpan(verdicts)).ok());
+  EXPECT_OK(partition->Judge(events, absl::MakeSpan(verdicts)));
   EXPECT_EQ(std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate), 500);
 }
 
@@ -440,17 +440,16 @@ TEST(AllocationFailure, ATransactionSaysSo) {
               Verdict::kUnique);
     const absl::Status status = Faulty([&] { return transaction.status(); });
     FailAllocations(kNever, kNever);
-    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_TRUE(absl::StrContains(status.message(), "the system has no memory left for this process: raise "))
-        << status;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                                 HasSubstr("the system has no memory left for this process: raise ")));
     EXPECT_EQ(*transaction.Judge("b", absl::FromUnixMillis(kStartMs)), Verdict::kUnique);
     EXPECT_FALSE(transaction.status().ok()) << "it is not whole, whatever comes later";
   }
   Transaction next = *partition->Begin();
-  EXPECT_TRUE(next.status().ok());
+  EXPECT_OK(next.status());
   EXPECT_EQ(*next.Judge("a", absl::FromUnixMillis(kStartMs)), Verdict::kUnique);
   EXPECT_EQ(*next.Judge("a", absl::FromUnixMillis(kStartMs)), Verdict::kDuplicate);
-  EXPECT_TRUE(next.status().ok());
+  EXPECT_OK(next.status());
 }
 
 TEST(AllocationFailure, AnOrderedSetIsAsBefore) {
@@ -486,7 +485,7 @@ TEST(AllocationFailure, PagesArePreparedOrNot) {
   for (int64_t failing = 1; failing <= 4; ++failing) {
     MemoryBudget budget(kBytes);
     auto memory = LineMemory::Create(&budget, kBytes, kBytes);
-    ASSERT_TRUE(memory.ok()) << memory.status();
+    ASSERT_OK(memory);
     FailAllocations(failing, failing);
     Faulty([&] { memory->Prepare(0); });
     FailAllocations(kNever, kNever);

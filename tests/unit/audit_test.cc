@@ -14,6 +14,7 @@
 #include "tests/support/exact_filter.h"
 #include "tests/support/faulty_filter.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -30,7 +31,7 @@ class AuditTest : public testing::TestWithParam<int> {
                                      .shards = GetParam(),
                                      .audit_share = share},
                                     FaultyFilter::Factory(ExactFilter::Factory(), rates));
-    ASSERT_TRUE(stage.ok()) << stage.status();
+    ASSERT_OK(stage);
     stage_ = *std::move(stage);
     partition_ = *stage_->Open("p");
   }
@@ -46,13 +47,12 @@ class AuditTest : public testing::TestWithParam<int> {
   void Judge(const std::vector<Event>& events, Transaction* transaction = nullptr) {
     std::vector<Verdict> verdicts(events.size());
     const absl::Span<Verdict> answers = absl::MakeSpan(verdicts);
-    EXPECT_TRUE(
-        (transaction == nullptr ? partition_->Judge(events, answers) : transaction->Judge(events, answers))
-            .ok());
+    EXPECT_OK(
+        (transaction == nullptr ? partition_->Judge(events, answers) : transaction->Judge(events, answers)));
   }
 
   void MoveTo(absl::Time time) {
-    for (int i = 0; i < 101; ++i) EXPECT_TRUE(partition_->Observe(time).ok());
+    for (int i = 0; i < 101; ++i) EXPECT_OK(partition_->Observe(time));
     Begin().Commit();  // tells every shard
   }
 
@@ -148,10 +148,10 @@ TEST_P(AuditTest, AnAbortTakesBackWhatWasCountedAndRemembered) {
 TEST_P(AuditTest, AForgottenEventIsFreshAgain) {
   Open(1);
   Transaction transaction = Begin();
-  EXPECT_TRUE(transaction.Judge("a", kStart).ok());
-  EXPECT_TRUE(transaction.Forget(partition_->Hash("a")).ok());
-  EXPECT_TRUE(transaction.Judge("a", kStart).ok());
-  EXPECT_TRUE(transaction.Forget(partition_->Hash("a")).ok());
+  EXPECT_OK(transaction.Judge("a", kStart));
+  EXPECT_OK(transaction.Forget(partition_->Hash("a")));
+  EXPECT_OK(transaction.Judge("a", kStart));
+  EXPECT_OK(transaction.Forget(partition_->Hash("a")));
   transaction.Commit();
   EXPECT_EQ(Status().fresh, 2);
   EXPECT_EQ(Status().copies, 0);
@@ -160,7 +160,7 @@ TEST_P(AuditTest, AForgottenEventIsFreshAgain) {
 
 TEST_P(AuditTest, ReplayIsRememberedAndNotJudged) {
   Open(1);
-  ASSERT_TRUE(partition_->Replay(Events(0, 1000, "x")).ok());
+  ASSERT_OK(partition_->Replay(Events(0, 1000, "x")));
   EXPECT_EQ(Status().events, 0);
   EXPECT_EQ(Status().ids, 1000);
   Judge(Events(0, 1000, "y"));
@@ -173,7 +173,7 @@ TEST_P(AuditTest, BetweenHorizonAndFadingNothingIsLearnt) {
   const FaultyRates all_duplicate{.false_positives = 1};
   Open(1, all_duplicate);
   MoveTo(kStart);
-  ASSERT_TRUE(partition_->Replay(Events(0, 100)).ok());
+  ASSERT_OK(partition_->Replay(Events(0, 100)));
   const auto judged_after = [&](absl::Duration age) {
     MoveTo(kStart + age);
     const AuditStatus before = Status();
@@ -194,7 +194,7 @@ TEST_P(AuditTest, AnIdIsOldByTheTimeThatTheFilterHasReached) {
   MoveTo(kStart);
   Judge(Events(0, 100));
   Transaction transaction = Begin();
-  for (int i = 0; i < 101; ++i) EXPECT_TRUE(transaction.Observe(kStart + 10 * kHorizon).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_OK(transaction.Observe(kStart + 10 * kHorizon));
   Judge(Events(0, 100), &transaction);
   transaction.Commit();
   EXPECT_EQ(Status().false_drops, 0);
@@ -336,13 +336,13 @@ TEST_P(AuditTest, IsNeverWrongItself) {
           Judge(events);
           break;
         case 1:
-          ASSERT_TRUE(partition_->Replay(events).ok());
+          ASSERT_OK(partition_->Replay(events));
           break;
         default: {
           Transaction transaction = Begin();
           Judge(events, &transaction);
           if (!events.empty()) {
-            EXPECT_TRUE(transaction.Forget(events[0].id).ok());
+            EXPECT_OK(transaction.Forget(events[0].id));
           }
           Judge(events, &transaction);
           if (random() % 2 == 0) transaction.Commit();

@@ -9,13 +9,14 @@
 #include "src/record/avro_schema.h"
 #include "src/record/avro_walk.h"
 #include "tests/support/encodings.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
 
-using testing::AvroString;
-using testing::Fixed;
-using testing::Zigzag;
+using test::AvroString;
+using test::Fixed;
+using test::Zigzag;
 
 Schema TextOf(const std::string& text) { return {Schema::Type::kAvro, text, {}}; }
 
@@ -221,7 +222,7 @@ TEST(Avro, ReferencesAndWhatASchemaLacks) {
   EXPECT_EQ(ValuesAt(schema, {"/a/c", "/b"}, Zigzag(0) + Zigzag(1) + "fb"),
             (std::vector<std::string>{"sS", "sfb"}));
   const auto program = AvroProgram::Compile(schema, {"/a", "/a/c", "/a/d", "/c", "/a/c/d", "/b"});
-  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_OK(program);
   std::string found;
   for (size_t i = 0; i < 6; ++i) found += program->has(i) ? 'y' : 'n';
   EXPECT_EQ(found, "yynnny");

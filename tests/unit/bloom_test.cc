@@ -6,6 +6,7 @@
 
 #include "src/reference/bloom/recycled.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -21,7 +22,7 @@ class BloomTest : public testing::Test {
 TEST_F(BloomTest, NeverForgetsAndItsRateRises) {
   const uint64_t seed = TestSeed();
   auto filter = Bloom::Create(options_);
-  ASSERT_TRUE(filter.ok()) << filter.status();
+  ASSERT_OK(filter);
   EXPECT_EQ((*filter)->Status().shape.bits_per_generation, 131'072);
   EXPECT_EQ((*filter)->Status().shape.bits_per_id, 10);
   constexpr uint64_t kProbes = 100'000;
@@ -49,7 +50,7 @@ TEST_F(BloomTest, NeverForgetsAndItsRateRises) {
 TEST_F(BloomTest, ReachesItsTargetWhenHalfFull) {
   for (const double target : {1e-9, 1e-6, 1e-3, 0.1}) {
     auto filter = Bloom::Create({.target_fpp = target, .memory = &memory_});
-    ASSERT_TRUE(filter.ok());
+    ASSERT_OK(filter);
     const FilterStatus status = (*filter)->Status();
     EXPECT_NEAR(std::log2(1 / target), status.shape.bits_per_id, 0.51);
     EXPECT_EQ(status.fpp.target, target);
@@ -60,19 +61,20 @@ TEST_F(BloomTest, TakesItsMemoryFromTheBudget) {
   {
     auto bloom = Bloom::Create(options_);
     auto recycled = Recycled::Create(options_);
-    ASSERT_TRUE(bloom.ok() && recycled.ok());
+    ASSERT_OK(bloom);
+    ASSERT_OK(recycled);
     EXPECT_EQ(memory_.used_bytes(), 32 << 10);
   }
   EXPECT_EQ(memory_.used_bytes(), 0);
   MemoryBudget none(1000);
-  EXPECT_EQ(Bloom::Create({.memory = &none}).status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(Recycled::Create({.memory = &none}).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Bloom::Create({.memory = &none}).status(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(Recycled::Create({.memory = &none}).status(), StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 // Cleared on the multiples of the horizon: what came just before passes again, what came after does not.
 TEST_F(BloomTest, RecycledForgetsAllAtEachPeriod) {
   auto made = Recycled::Create(options_);
-  ASSERT_TRUE(made.ok());
+  ASSERT_OK(made);
   Filter& filter = **made;
   const IdHash first = NumberedId(1, 0);
   const IdHash late = NumberedId(2, 0);

@@ -14,6 +14,7 @@
 #include "src/memory/line_memory.h"
 #include "tests/support/filter_testing.h"
 #include "tests/support/load_scenarios.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 std::unique_ptr<EngineFilter> Make(MemoryBudget* memory, absl::Duration horizon, double target = 1e-6,
                                    CompactCode code = CompactCode::kFastest) {
   auto filter = NewCompactFilter({.horizon = horizon, .target_fpp = target, .memory = memory}, code);
-  EXPECT_TRUE(filter.ok()) << filter.status();
+  EXPECT_OK(filter);
   return std::unique_ptr<EngineFilter>(static_cast<EngineFilter*>(filter->release()));
 }
 
@@ -434,7 +435,7 @@ TEST(CompactFilterTest, ACopyHasAllThatWasThereWhenItWasBegun) {
   const uint64_t before = next;
   const FilterStatus begun = filter->Status();
   const auto image = filter->BeginCopy();
-  ASSERT_TRUE(image.ok()) << image.status();
+  ASSERT_OK(image);
   const absl::Span<const char> lines = image->memory.front();
   std::vector<char> copied(lines.size());
   constexpr size_t kPart = 8192;
@@ -450,7 +451,7 @@ TEST(CompactFilterTest, ACopyHasAllThatWasThereWhenItWasBegun) {
 
   auto restored = Make(&memory, absl::Milliseconds(16'000));
   const auto to = restored->Restore(image->state, static_cast<int64_t>(copied.size()));
-  ASSERT_TRUE(to.ok()) << to.status();
+  ASSERT_OK(to);
   std::copy(copied.begin(), copied.end(), to->front().begin());
   ASSERT_TRUE(restored->Restored());
   for (uint64_t i = 0; i < before; ++i) ASSERT_TRUE(IsContained(*restored, NumberedId(i, seed))) << i;
@@ -471,14 +472,14 @@ TEST(CompactFilterTest, LinesThatCannotBeAreRefused) {
     auto filter = Make(&memory, kDay, target);
     for (uint64_t i = 0; i < 2000; ++i) InsertOne(*filter, NumberedId(i, seed), 0);
     const auto image = filter->BeginCopy();
-    ASSERT_TRUE(image.ok()) << image.status();
+    ASSERT_OK(image);
     int refused = 0;
     for (int round = 0; round < 300; ++round) {
       std::vector<char> lines(image->memory.front().begin(), image->memory.front().end());
       for (int i = 0; i < 1 + round % 20; ++i) lines[random() % lines.size()] = static_cast<char>(random());
       auto restored = Make(&memory, kDay, target);
       const auto to = restored->Restore(image->state, static_cast<int64_t>(lines.size()));
-      ASSERT_TRUE(to.ok()) << to.status();
+      ASSERT_OK(to);
       std::copy(lines.begin(), lines.end(), to->front().begin());
       if (!restored->Restored()) {
         ++refused;
@@ -504,7 +505,7 @@ TEST(CompactFilterTest, TimesThatCannotBeAreRefused) {
     auto filter = Make(&memory, kDay);
     InsertOne(*filter, NumberedId(0, seed), has_time ? 1000 : kNoStreamTime);
     const auto image = filter->BeginCopy();
-    ASSERT_TRUE(image.ok()) << image.status();
+    ASSERT_OK(image);
     int refused = 0;
     for (size_t at = 0; at + 8 <= image->state.size(); at += 8) {
       for (const int64_t number : {std::numeric_limits<int64_t>::min(), -kFarthestMs, -(int64_t{1} << 55),

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/counters.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -18,7 +19,7 @@ TEST(CounterTotalTest, GoesThereAndBack) {
                                 std::numeric_limits<int64_t>::max()}) {
       const CounterTotal written = {"likes", "my.topic-1", 17, key, total, 1842};
       const auto read = CounterTotal::Parse(written.RecordKey(), written.RecordValue());
-      ASSERT_TRUE(read.ok()) << read.status();
+      ASSERT_OK(read);
       EXPECT_EQ(read->counter, "likes");
       EXPECT_EQ(read->topic, "my.topic-1");
       EXPECT_EQ(read->partition, 17);
@@ -34,7 +35,7 @@ TEST(CounterTotalTest, GoesThereAndBack) {
 
 TEST(CounterTotalTest, MayHaveMoreInALaterVersion) {
   const auto total = CounterTotal::Parse("c/t/0/k", R"({"mode":"total","total":1,"offset":2,"more":[3]})");
-  ASSERT_TRUE(total.ok()) << total.status();
+  ASSERT_OK(total);
   EXPECT_EQ(total->offset, 2);
 }
 
@@ -56,9 +57,9 @@ TEST(CounterTotalTest, RefusesMalformedOnes) {
 TEST(CounterReaderTest, AddsDeltasUp) {
   CounterReader reader;
   EXPECT_EQ(reader.Total("a"), 0);
-  for (const char* delta : {"5", "-7", "0"}) ASSERT_TRUE(reader.Add("a", delta).ok()) << delta;
-  ASSERT_TRUE(reader.Add("b", "9223372036854775807").ok());
-  ASSERT_TRUE(reader.Add("b", "9223372036854775807").ok());
+  for (const char* delta : {"5", "-7", "0"}) ASSERT_OK(reader.Add("a", delta)) << delta;
+  ASSERT_OK(reader.Add("b", "9223372036854775807"));
+  ASSERT_OK(reader.Add("b", "9223372036854775807"));
   EXPECT_EQ(reader.Total("a"), -2);
   EXPECT_EQ(reader.Total("b"), absl::int128(std::numeric_limits<int64_t>::max()) * 2);
   for (const char* bad : {"", "x", "1.5", "9223372036854775808", " 1", "1 "}) {
@@ -76,23 +77,23 @@ TEST(CounterReaderTest, TakesTheLastTotalOfEachShard) {
     const CounterTotal record = {"c", "t", partition, key, total, offset};
     return reader.Add(record.RecordKey(), record.RecordValue());
   };
-  ASSERT_TRUE(add(0, "a", 5, 10).ok());
-  ASSERT_TRUE(add(1, "a", 7, 4).ok());
-  ASSERT_TRUE(add(0, "a", -2, 20).ok());
-  ASSERT_TRUE(add(0, "b", 1, 20).ok());
+  ASSERT_OK(add(0, "a", 5, 10));
+  ASSERT_OK(add(1, "a", 7, 4));
+  ASSERT_OK(add(0, "a", -2, 20));
+  ASSERT_OK(add(0, "b", 1, 20));
   EXPECT_EQ(reader.Total("a"), 5);
   EXPECT_EQ(reader.Total("b"), 1);
   EXPECT_FALSE(reader.Add("a", "1").ok());
-  ASSERT_TRUE(reader.Add("c/t/1/a", std::nullopt).ok());
+  ASSERT_OK(reader.Add("c/t/1/a", std::nullopt));
   EXPECT_EQ(reader.Total("a"), -2);
 }
 
 TEST(CounterReaderTest, TopIsByTotalAndKey) {
   CounterReader reader;
   EXPECT_TRUE(reader.Top(3).empty());
-  for (const char* key : {"b", "a", "c", "d"}) ASSERT_TRUE(reader.Add(key, "1").ok());
-  ASSERT_TRUE(reader.Add("c", "1").ok());
-  ASSERT_TRUE(reader.Add("d", "-5").ok());
+  for (const char* key : {"b", "a", "c", "d"}) ASSERT_OK(reader.Add(key, "1"));
+  ASSERT_OK(reader.Add("c", "1"));
+  ASSERT_OK(reader.Add("d", "-5"));
   EXPECT_EQ(reader.Top(2), (std::vector<Entry>{{"c", 2}, {"a", 1}}));
   EXPECT_EQ(reader.Top(9), (std::vector<Entry>{{"c", 2}, {"a", 1}, {"b", 1}, {"d", -4}}));
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "tests/support/status_matchers.h"
+
 namespace lethe {
 namespace {
 
@@ -81,8 +83,8 @@ TEST(DistributedBloomFilterTest, APowerOfTwoWouldHideTheSameElementsInEveryRound
 
 TEST(DistributedBloomFilterTest, TakesOnlyBytesOfItsSize) {
   DistributedBloomFilter filter(kHere, kThere, 0, 100, 2);
-  EXPECT_EQ(filter.SetBytes("short").code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(filter.SetBytes(std::string(filter.bytes().size(), '\xff')).ok());
+  EXPECT_THAT(filter.SetBytes("short"), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_OK(filter.SetBytes(std::string(filter.bytes().size(), '\xff')));
   EXPECT_TRUE(filter.Contains(1));
 }
 

@@ -43,6 +43,7 @@ absl::Status CopyUnique(std::istream& in, std::ostream& out) {
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lethe/snapshot.h"
+#include "tests/support/status_matchers.h"
 
 // Stands for a database with transactions, whose writes can fail.
 struct Ledger {
@@ -154,7 +155,7 @@ class EmbedExampleTest : public testing::Test {
  protected:
   std::unique_ptr<lethe::Partition> Open() {
     auto partition = stage_->Open("payments");
-    EXPECT_TRUE(partition.ok()) << partition.status();
+    EXPECT_OK(partition);
     return *std::move(partition);
   }
 
@@ -166,7 +167,7 @@ class EmbedExampleTest : public testing::Test {
 TEST_F(EmbedExampleTest, CopiesUniqueLines) {
   std::istringstream in("a\nb\na\n\nb\n\nc\n");
   std::ostringstream out;
-  EXPECT_TRUE(CopyUnique(in, out).ok());
+  EXPECT_OK(CopyUnique(in, out));
   EXPECT_EQ(out.str(), "a\nb\n\nc\n");
 }
 
@@ -192,7 +193,7 @@ TEST_F(EmbedExampleTest, OneOfTheCopiesInSeveralThreadsPasses) {
   const auto partition = Open();
   const std::vector<std::vector<lethe::Event>> parts(3, Events(batch_, *partition));
   std::vector<std::vector<lethe::Verdict>> verdicts(parts.size());
-  EXPECT_TRUE(JudgeInThreads(parts, absl::MakeSpan(verdicts), *partition).ok());
+  EXPECT_OK(JudgeInThreads(parts, absl::MakeSpan(verdicts), *partition));
   int64_t unique = 0;
   for (const auto& part : verdicts) unique += std::count(part.begin(), part.end(), lethe::Verdict::kUnique);
   EXPECT_EQ(unique, 2);
@@ -211,17 +212,17 @@ TEST_F(EmbedExampleTest, ARestartFindsAllThatWasJudgedBefore) {
     EXPECT_EQ(*SumOfUnique(absl::MakeSpan(log).first(100), *first), 100);
     if (has_snapshot) {
       const absl::Status saved = first->Save(snapshot, kOrigin, {.offset = 100});
-      EXPECT_TRUE(saved.ok()) << saved;
+      EXPECT_OK(saved);
     }
     // As after a restart, the seed is another one.
     const auto stage = lethe::DedupStage::Create({.shards = 4});
     const auto partition = Reopen(**stage, snapshot, log, 200);
-    ASSERT_TRUE(partition.ok()) << partition.status();
+    ASSERT_OK(partition);
     EXPECT_EQ(*SumOfUnique(log, **partition), 100) << has_snapshot;
   }
   // The database is older than the snapshot: no event after `next` is lost.
   const auto partition = Reopen(*stage_, snapshot, log, 50);
-  ASSERT_TRUE(partition.ok()) << partition.status();
+  ASSERT_OK(partition);
   EXPECT_EQ(*SumOfUnique(log, **partition), 250);
   std::filesystem::remove(snapshot);
 }
@@ -235,7 +236,7 @@ TEST_F(EmbedExampleTest, TheTypesOfTheStandardLibraryDo) {
   EXPECT_EQ(*partition->Judge(std::string("a"), now), lethe::Verdict::kDuplicate);
   EXPECT_EQ(*partition->Judge(id, now_), lethe::Verdict::kDuplicate);
   auto transaction = partition->Begin();
-  ASSERT_TRUE(transaction.ok());
+  ASSERT_OK(transaction);
   EXPECT_EQ(*transaction->Judge(id, now), lethe::Verdict::kDuplicate);
   EXPECT_EQ(*transaction->Judge(id, now_), lethe::Verdict::kDuplicate);
 }

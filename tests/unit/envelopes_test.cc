@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/record/event_list.h"
 #include "src/survey/survey.h"
@@ -16,6 +16,8 @@
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 using test::Sample;
 
@@ -114,7 +116,7 @@ TEST(EnvelopesTest, BinaryCloudEventsWithEqualValues) {
     EXPECT_EQ(given.candidates.at(0).quality, IdQuality::kPoor) << id << ": " << given.candidates[0].remark;
   }
   const std::string remark = Surveyed(samples, *IdSpec::Parse("header:ce_id")).candidates.at(0).remark;
-  EXPECT_TRUE(absl::StrContains(remark, "1,025")) << "how many it would drop: " << remark;
+  EXPECT_THAT(remark, HasSubstr("1,025")) << "how many it would drop";
 }
 
 TEST(EnvelopesTest, TombstonesOfDebeziumHaveNoPartInThePresence) {
@@ -161,7 +163,7 @@ TEST(EnvelopesTest, ChangeEventsThatAreSentAgainDifferAndTheIdStays) {
   const IdCandidate& best = report.candidates.at(0);
   EXPECT_EQ(best.id.ToString(), "key+json:/source/lsn");
   EXPECT_EQ(best.quality, IdQuality::kDoubtful) << best.remark;
-  EXPECT_TRUE(absl::StrContains(best.remark, "30 ")) << best.remark;
+  EXPECT_THAT(best.remark, HasSubstr("30 "));
 }
 
 // What the encoders themselves send holds several events: lethe judges it as one record.

@@ -11,6 +11,7 @@
 #include "src/engines/new_filter.h"
 #include "src/reference/any_engine.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -24,7 +25,7 @@ class FilterContractTest : public testing::TestWithParam<AnyEngine> {
     const absl::Duration horizon =
         std::max(absl::Milliseconds(1), absl::Milliseconds(horizon_ms) - absl::Microseconds(300));
     auto filter = NewFilter(GetParam(), {.horizon = horizon, .memory = memory});
-    EXPECT_TRUE(filter.ok()) << filter.status();
+    EXPECT_OK(filter);
     return *std::move(filter);
   }
   std::unique_ptr<Filter> Make(int64_t horizon_ms) { return Make(horizon_ms, &memory_); }

@@ -14,6 +14,7 @@
 #include "lethe/stage.h"
 #include "tests/support/chosen_pairs.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -24,7 +25,7 @@ int64_t Passed(Partition& partition, const std::vector<std::string>& ids) {
   std::vector<Event> events;
   for (const std::string& id : ids) events.push_back({.id = partition.Hash(id), .time = kStart});
   std::vector<Verdict> verdicts(events.size());
-  EXPECT_TRUE(partition.Judge(events, absl::MakeSpan(verdicts)).ok());
+  EXPECT_OK(partition.Judge(events, absl::MakeSpan(verdicts)));
   return std::count(verdicts.begin(), verdicts.end(), Verdict::kUnique);
 }
 

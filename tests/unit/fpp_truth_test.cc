@@ -14,6 +14,7 @@
 #include "src/published/published_fbf.h"
 #include "src/published/published_model.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -105,7 +106,7 @@ std::unique_ptr<Filter> Make(const Case& given, const Load& load, MemoryBudget* 
   EXPECT_EQ(sized.refresh_period * kIntervalsPerHorizon, horizon);
   sized.bits_per_generation = PublishedBits(given, load, sized.hashes);
   auto filter = PublishedFbf::Create(sized);
-  EXPECT_TRUE(filter.ok()) << filter.status();
+  EXPECT_OK(filter);
   return *std::move(filter);
 }
 

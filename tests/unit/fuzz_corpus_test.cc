@@ -11,6 +11,7 @@
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "tests/support/small_snapshots.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -26,14 +27,14 @@ std::string Contents(const std::filesystem::path& path) {
 TEST(FuzzCorpusTest, HasASnapshotThatCanBeRestored) {
   const std::string snapshot = ::testing::TempDir() + "/fuzz_corpus_test.snapshot";
   const auto stage = DedupStage::Create(SmallStage());
-  ASSERT_TRUE(stage.ok()) << stage.status();
+  ASSERT_OK(stage);
   const std::filesystem::path seed = kCorpus / "snapshot_fuzz/compact";
   if (std::getenv("LETHE_WRITE") != nullptr) {
     const auto partition = (*stage)->Open("p");
-    ASSERT_TRUE(partition.ok()) << partition.status();
+    ASSERT_OK(partition);
     JudgeSome(**partition, 90, absl::Milliseconds(5));
     const absl::Status saved = (*partition)->Save(snapshot, kSmallOrigin, {});
-    ASSERT_TRUE(saved.ok()) << saved;
+    ASSERT_OK(saved);
     std::filesystem::create_directories(seed.parent_path());
     std::ofstream(seed, std::ios::binary) << Contents(snapshot);
   }
@@ -41,8 +42,7 @@ TEST(FuzzCorpusTest, HasASnapshotThatCanBeRestored) {
   ASSERT_FALSE(input.empty()) << seed;
   std::ofstream(snapshot, std::ios::binary) << input;
   const auto restored = (*stage)->Restore("q", snapshot, kSmallOrigin);
-  EXPECT_TRUE(restored.ok()) << restored.status()
-                             << "\nif the format has changed: LETHE_WRITE=1 build/tests/fuzz_corpus_test";
+  EXPECT_OK(restored) << "if the format has changed: LETHE_WRITE=1 build/tests/fuzz_corpus_test";
   std::filesystem::remove(snapshot);
 }
 

@@ -17,12 +17,16 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lethe/counters.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "tests/support/status_matchers.h"
 
 namespace {
+
+using testing::HasSubstr;
 
 struct Order {
   std::string id;
@@ -105,19 +109,19 @@ absl::Status SumUp(const std::vector<std::pair<std::string, std::string>>& recor
 
 TEST(HeaderExamplesTest, JudgeAllProcessesEachOrderOnce) {
   processed.clear();
-  ASSERT_TRUE(JudgeAll({{"a"}, {"b"}, {"a"}}).ok());
+  ASSERT_OK(JudgeAll({{"a"}, {"b"}, {"a"}}));
   EXPECT_EQ(processed, (std::vector<std::string>{"a", "b"}));
 }
 
 TEST(HeaderExamplesTest, WriteOnceSurvivesAFailedCommit) {
   auto stage = lethe::DedupStage::Create({});
-  ASSERT_TRUE(stage.ok()) << stage.status();
+  ASSERT_OK(stage);
   auto orders = (*stage)->Open("orders-0");
-  ASSERT_TRUE(orders.ok()) << orders.status();
+  ASSERT_OK(orders);
   Database database{.fails = true};
-  ASSERT_TRUE(WriteOnce({"a"}, **orders, database).ok());
+  ASSERT_OK(WriteOnce({"a"}, **orders, database));
   database.fails = false;
-  for (int copy = 0; copy < 2; ++copy) ASSERT_TRUE(WriteOnce({"a"}, **orders, database).ok());
+  for (int copy = 0; copy < 2; ++copy) ASSERT_OK(WriteOnce({"a"}, **orders, database));
   EXPECT_EQ(database.written, (std::vector<std::string>{"a"}));
 }
 
@@ -128,19 +132,19 @@ TEST(HeaderExamplesTest, SaveAndRestoreReplaysFromTheSnapshot) {
   std::filesystem::create_directory(folder);
   std::filesystem::current_path(folder);
   auto stage = lethe::DedupStage::Create({});
-  ASSERT_TRUE(stage.ok()) << stage.status();
+  ASSERT_OK(stage);
   auto orders = (*stage)->Open("orders-0");
-  ASSERT_TRUE(orders.ok()) << orders.status();
+  ASSERT_OK(orders);
   const absl::Status done = SaveAndRestore(**stage, **orders);
   std::filesystem::current_path(here);
   std::filesystem::remove_all(folder);
-  EXPECT_TRUE(done.ok()) << done;
+  EXPECT_OK(done);
   EXPECT_EQ(replayed_from, 1200);
 }
 
 TEST(HeaderExamplesTest, SumUpAddsDeltas) {
   absl::int128 sum = 0;
-  ASSERT_TRUE(SumUp({{"page 7", "2"}, {"page 8", "1"}, {"page 7", "3"}}, sum).ok());
+  ASSERT_OK(SumUp({{"page 7", "2"}, {"page 8", "1"}, {"page 7", "3"}}, sum));
   EXPECT_EQ(sum, 5);
 }
 
@@ -164,9 +168,8 @@ TEST(HeaderExamplesTest, TheHeadersShowThem) {
         if (absl::ConsumePrefix(&text, "//   ")) in_comments.emplace_back(text);
       }
       const std::string expected = absl::StrJoin(example, "\n");
-      EXPECT_TRUE(absl::StrContains(absl::StrJoin(in_comments, "\n"), expected))
-          << "show this in " << header << ":\n"
-          << expected;
+      EXPECT_THAT(absl::StrJoin(in_comments, "\n"), HasSubstr(expected)) << "show this in " << header << ":\n"
+                                                                         << expected;
       shown.insert(header);
       header.clear();
     } else if (!header.empty()) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -16,7 +17,7 @@ constexpr int64_t kMiB = 1 << 20;
 
 LineMemory Create(MemoryBudget* budget, int64_t bytes, int64_t most) {
   absl::StatusOr<LineMemory> memory = LineMemory::Create(budget, bytes, most);
-  EXPECT_TRUE(memory.ok()) << memory.status();
+  EXPECT_OK(memory);
   return *std::move(memory);
 }
 
@@ -43,7 +44,7 @@ TEST(LineMemory, GrowsInPlaceKeepingItsContent) {
 TEST(LineMemory, MovesWhereItHasRoomToGrow) {
   MemoryBudget budget(200 * kMiB);
   absl::StatusOr<LineMemory> made = LineMemory::Create(&budget, 4096, kMiB, /*huge_from=*/8 * kMiB);
-  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_OK(made);
   LineMemory memory = *std::move(made);
   const auto at = [&](int64_t offset) -> unsigned char& {
     return static_cast<unsigned char*>(memory.data())[offset];
@@ -102,7 +103,8 @@ TEST(LineMemory, StaysWithinTheBudget) {
     EXPECT_EQ(budget.used_bytes(), 8192) << "whole pages";
     EXPECT_FALSE(memory.Grow(12000));
     EXPECT_EQ(memory.bytes(), 8192);
-    EXPECT_EQ(LineMemory::Create(&budget, 4096, 4096).status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(LineMemory::Create(&budget, 4096, 4096).status(),
+                StatusIs(absl::StatusCode::kResourceExhausted));
     LineMemory moved = std::move(memory);
     EXPECT_EQ(budget.used_bytes(), 8192);
   }

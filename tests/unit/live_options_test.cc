@@ -5,15 +5,18 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lethe/stage.h"
 #include "tests/support/filter_testing.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(MemoryBudgetTest, ALowerLimitIsTakenFromFreeMemory) {
   MemoryBudget whole(1000);
@@ -72,10 +75,10 @@ class LiveOptionsTest : public testing::Test {
     options.hash_seed = seed_;
     partition_.reset();
     auto stage = DedupStage::Create(options);
-    ASSERT_TRUE(stage.ok()) << stage.status();
+    ASSERT_OK(stage);
     stage_ = *std::move(stage);
     auto partition = stage_->Open("p");
-    ASSERT_TRUE(partition.ok()) << partition.status();
+    ASSERT_OK(partition);
     partition_ = *std::move(partition);
   }
 
@@ -91,7 +94,7 @@ class LiveOptionsTest : public testing::Test {
     for (int64_t n = 0; n < static_cast<int64_t>(horizons * rate / 100); ++n) {
       now_ms_ += static_cast<int64_t>(kHorizonMs * 100 / rate);
       for (Event& event : events) event = Numbered(next_++);
-      EXPECT_TRUE(partition_->Judge(events, absl::MakeSpan(verdicts)).ok());
+      EXPECT_OK(partition_->Judge(events, absl::MakeSpan(verdicts)));
       for (const Verdict verdict : verdicts) passed_.push_back(verdict == Verdict::kUnique);
     }
   }
@@ -111,7 +114,7 @@ class LiveOptionsTest : public testing::Test {
     auto transaction = partition_->Begin();
     const Event event = Numbered(number);
     Verdict verdict = Verdict::kUnique;
-    EXPECT_TRUE(transaction->Judge({&event, 1}, {&verdict, 1}).ok());
+    EXPECT_OK(transaction->Judge({&event, 1}, {&verdict, 1}));
     return verdict == Verdict::kDuplicate;
   }
 
@@ -129,7 +132,7 @@ TEST_F(LiveOptionsTest, AFilterAtItsLimitTakesTheRoomOfAHigherOne) {
   Open({.target_fpp = 1e-3, .memory_limit_bytes = 256 << 10});
   Run(2, kRate);
   ASSERT_GT(partition_->Status().filter.limit_hits, 0) << "the limit is too high to tell anything";
-  ASSERT_TRUE(stage_->SetMemoryLimit(2 << 20).ok());
+  ASSERT_OK(stage_->SetMemoryLimit(2 << 20));
   EXPECT_EQ(stage_->memory().limit_bytes(), 2 << 20);
   Run(1, kRate);  // until what was full already has expired
   const int64_t hits = partition_->Status().filter.limit_hits;
@@ -146,7 +149,7 @@ TEST_F(LiveOptionsTest, ALowerLimitBindsLaterAllocations) {
   Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20});
   Run(1, 100'000);
   const int64_t used = stage_->memory().used_bytes();
-  ASSERT_TRUE(stage_->SetMemoryLimit(used * 3 / 2).ok());
+  ASSERT_OK(stage_->SetMemoryLimit(used * 3 / 2));
   Run(2, 1'000'000);
   EXPECT_GT(partition_->Status().filter.limit_hits, 0);
   EXPECT_LE(stage_->memory().used_bytes(), used * 3 / 2);
@@ -156,15 +159,15 @@ TEST_F(LiveOptionsTest, ALimitBelowTheUsedMemoryIsRefusedWithTheNearest) {
   Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20});
   Run(1, 200'000);
   const absl::Status refused = stage_->SetMemoryLimit(128 << 10);
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(stage_->memory().limit_bytes(), 8 << 20);
   const std::string before = "the nearest that can be is ";
   const std::string message(refused.message());
-  ASSERT_TRUE(absl::StrContains(message, before)) << message;
+  ASSERT_THAT(message, HasSubstr(before));
   const int64_t nearest = std::stoll(message.substr(message.find(before) + before.size()));
-  EXPECT_TRUE(stage_->SetMemoryLimit(nearest).ok());
+  EXPECT_OK(stage_->SetMemoryLimit(nearest));
   EXPECT_FALSE(stage_->SetMemoryLimit(nearest - 4096).ok());
-  EXPECT_EQ(stage_->SetMemoryLimit(1000).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(stage_->SetMemoryLimit(1000), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

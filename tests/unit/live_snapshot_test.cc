@@ -17,6 +17,7 @@
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -62,8 +63,8 @@ class LiveSnapshotTest : public testing::TestWithParam<Shape> {
     std::vector<Verdict> verdicts(events.size());
     for (const bool abort : {random_() % 8 == 0, false}) {
       auto transaction = partition_->Begin();
-      ASSERT_TRUE(transaction.ok());
-      EXPECT_TRUE(transaction->Judge(events, absl::MakeSpan(verdicts)).ok());
+      ASSERT_OK(transaction);
+      EXPECT_OK(transaction->Judge(events, absl::MakeSpan(verdicts)));
       if (abort) {
         transaction->Abort();
         continue;
@@ -80,14 +81,14 @@ class LiveSnapshotTest : public testing::TestWithParam<Shape> {
   void ExpectWhole(const std::string& path) {
     const auto stage = *DedupStage::Create(options_);
     auto restored = stage->Restore("orders-3", path, kOrigin);
-    ASSERT_TRUE(restored.ok()) << restored.status();
+    ASSERT_OK(restored);
     ASSERT_LE(restored->point.end_offset, static_cast<int64_t>(committed_));
     EXPECT_EQ(restored->point.notes, "noted");
     std::vector<Event> events;
     for (auto i = static_cast<size_t>(restored->point.offset); i < committed_; ++i) {
       events.push_back(EventAt(*restored->partition, i));
     }
-    ASSERT_TRUE(restored->partition->Replay(events).ok());
+    ASSERT_OK(restored->partition->Replay(events));
     ASSERT_EQ(restored->partition->stream_time(), partition_->stream_time());
     const int64_t now = absl::ToUnixMillis(partition_->stream_time());
     std::vector<Event> known, fresh;
@@ -102,10 +103,10 @@ class LiveSnapshotTest : public testing::TestWithParam<Shape> {
     ASSERT_FALSE(known.empty());
     std::vector<Verdict> verdicts(known.size());
     auto transaction = restored->partition->Begin();
-    EXPECT_TRUE(transaction->Judge(known, absl::MakeSpan(verdicts)).ok());
+    EXPECT_OK(transaction->Judge(known, absl::MakeSpan(verdicts)));
     EXPECT_EQ(std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate),
               static_cast<int64_t>(known.size()));
-    EXPECT_TRUE(transaction->Judge(fresh, absl::MakeSpan(verdicts)).ok());
+    EXPECT_OK(transaction->Judge(fresh, absl::MakeSpan(verdicts)));
     // At a thousand times the target this fails by chance less than once in a million.
     EXPECT_LE(std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate),
               10 + static_cast<int64_t>(1000 * options_.target_fpp * static_cast<double>(fresh.size())));
@@ -131,7 +132,7 @@ TEST_P(LiveSnapshotTest, NothingIsMissing) {
     const auto live = partition_->BeginSnapshot(
         kOrigin,
         {.offset = static_cast<int64_t>(committed_), .end_offset = 0, .record_before = 0, .notes = "noted"});
-    ASSERT_TRUE(live.ok()) << live.status();
+    ASSERT_OK(live);
     const std::string path = absl::StrCat(folder_, "/", round);
     std::atomic<bool> ended = false;
     absl::Status status;
@@ -150,7 +151,7 @@ TEST_P(LiveSnapshotTest, NothingIsMissing) {
       EXPECT_FALSE(std::filesystem::exists(path) || std::filesystem::exists(path + ".new"));
       continue;
     }
-    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_OK(status);
     ++whole;
     ExpectWhole(path);
     if (HasFatalFailure()) return;
@@ -163,13 +164,13 @@ TEST_P(LiveSnapshotTest, ARefreshInBetweenAbortsIt) {
   Write(20'000);
   Advance(nullptr);
   const auto live = partition_->BeginSnapshot(kOrigin, {});
-  ASSERT_TRUE(live.ok());
+  ASSERT_OK(live);
   const int64_t refreshes = partition_->Status().filter.refreshes;
   while (partition_->Status().filter.refreshes == refreshes) {
     Write(5000);
     Advance(live->get());
   }
-  EXPECT_EQ((*live)->Write(folder_ + "/p").code(), absl::StatusCode::kAborted);
+  EXPECT_THAT((*live)->Write(folder_ + "/p"), StatusIs(absl::StatusCode::kAborted));
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
@@ -177,28 +178,28 @@ TEST_P(LiveSnapshotTest, ThePartitionMayGo) {
   Write(20'000);
   Advance(nullptr);
   const auto live = partition_->BeginSnapshot(kOrigin, {});
-  ASSERT_TRUE(live.ok());
+  ASSERT_OK(live);
   partition_.reset();
   EXPECT_EQ(stage_->memory().used_bytes(), 0);
-  EXPECT_EQ((*live)->Write(folder_ + "/p").code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT((*live)->Write(folder_ + "/p"), StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_P(LiveSnapshotTest, NoTransactionIsOpenWhenItBegins) {
   const auto transaction = partition_->Begin();
-  EXPECT_EQ(partition_->BeginSnapshot(kOrigin, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(partition_->BeginSnapshot(kOrigin, {}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 // At rest it is the file that Save writes.
 TEST_P(LiveSnapshotTest, AtRestItIsWhatSaveWrites) {
   Write(20'000);
   Advance(nullptr);
-  ASSERT_TRUE(
-      partition_->Save(folder_ + "/saved", kOrigin, {.offset = 7, .end_offset = 7, .notes = "noted"}).ok());
+  ASSERT_OK(partition_->Save(folder_ + "/saved", kOrigin, {.offset = 7, .end_offset = 7, .notes = "noted"}));
   const auto live = partition_->BeginSnapshot(kOrigin, {.offset = 7, .end_offset = 7, .notes = "noted"});
-  ASSERT_TRUE(live.ok());
+  ASSERT_OK(live);
   const int memory = memfd_create("snapshot", MFD_CLOEXEC);
   ASSERT_GE(memory, 0);
-  ASSERT_TRUE((*live)->Write(memory).ok());
+  ASSERT_OK((*live)->Write(memory));
   const auto contents = [](int descriptor) {
     std::string text(static_cast<size_t>(lseek(descriptor, 0, SEEK_END)), '\0');
     EXPECT_EQ(pread(descriptor, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));

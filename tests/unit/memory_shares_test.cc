@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "lethe/stage.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -202,10 +203,8 @@ TEST(MemorySharesTest, ASilentTopicGivesBackToo) {
     busy.Minute(minute, 60'000);
     for (const auto& partition : silent.partitions) {
       for (int step = 0; step < 600; ++step) {
-        ASSERT_TRUE(partition
-                        ->AdvanceTo(absl::UnixEpoch() + absl::Hours(1'000'000) + absl::Minutes(minute) +
-                                    step * absl::Milliseconds(100))
-                        .ok());
+        ASSERT_OK(partition->AdvanceTo(absl::UnixEpoch() + absl::Hours(1'000'000) + absl::Minutes(minute) +
+                                       step * absl::Milliseconds(100)));
       }
     }
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -20,7 +21,7 @@ class OppositeTest : public testing::Test {
  protected:
   void SetUp() override {
     auto filter = Opposite::Create({.memory = &memory_});
-    ASSERT_TRUE(filter.ok()) << filter.status();
+    ASSERT_OK(filter);
     filter_ = *std::move(filter);
   }
 
@@ -103,7 +104,7 @@ TEST_F(OppositeTest, TakesItsMemoryFromTheBudget) {
   filter_.reset();
   EXPECT_EQ(memory_.used_bytes(), 0);
   MemoryBudget none(1000);
-  EXPECT_EQ(Opposite::Create({.memory = &none}).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Opposite::Create({.memory = &none}).status(), StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "lethe/options.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,17 +14,20 @@
 #include "src/published/published_fbf.h"
 #include "src/reference/any_engine.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
 
+using testing::HasSubstr;
+
 std::string Refusal(const StageOptions& options) {
   const absl::Status status = Validate(options);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument));
   return std::string(status.message());
 }
 
-TEST(OptionsTest, DefaultsAreValid) { EXPECT_TRUE(Validate(StageOptions()).ok()); }
+TEST(OptionsTest, DefaultsAreValid) { EXPECT_OK(Validate(StageOptions())); }
 
 TEST(OptionsTest, HorizonMustBePositiveAndFinite) {
   EXPECT_EQ(Refusal({.horizon = absl::ZeroDuration()}),
@@ -32,7 +36,7 @@ TEST(OptionsTest, HorizonMustBePositiveAndFinite) {
             "horizon: -1h is too short; the nearest that can be is 1ms");
   EXPECT_EQ(Refusal({.horizon = absl::InfiniteDuration()}),
             "horizon: inf is too long; the nearest that can be is 36525d");
-  EXPECT_TRUE(Validate({.horizon = absl::Milliseconds(1)}).ok());
+  EXPECT_OK(Validate({.horizon = absl::Milliseconds(1)}));
 }
 
 TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
@@ -46,16 +50,16 @@ TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
   EXPECT_EQ(Refusal({.target_fpp = 1, .engine = Engine::kExact}),
             "target_fpp: 1 is too high for the engine exact; the nearest that can be is 0.99");
   EXPECT_EQ(Refusal({.target_fpp = std::nan("")}), "target_fpp: is not a number; give 1e-6, say");
-  EXPECT_TRUE(Validate({.target_fpp = 1e-15}).ok());
-  EXPECT_TRUE(Validate(StageOptions{.target_fpp = 1e-12}, published).ok());
-  EXPECT_TRUE(Validate({.target_fpp = 0.99, .engine = Engine::kExact}).ok());
-  EXPECT_TRUE(Validate({.target_fpp = 1e-15, .engine = Engine::kExact}).ok());
+  EXPECT_OK(Validate({.target_fpp = 1e-15}));
+  EXPECT_OK(Validate(StageOptions{.target_fpp = 1e-12}, published));
+  EXPECT_OK(Validate({.target_fpp = 0.99, .engine = Engine::kExact}));
+  EXPECT_OK(Validate({.target_fpp = 1e-15, .engine = Engine::kExact}));
 }
 
 TEST(EngineTest, NamesAndEnginesAreEachOthers) {
   for (const absl::string_view name : {"compact", "published", "exact", "bloom", "recycled", "opposite"}) {
     const absl::StatusOr<AnyEngine> engine = ParseEngine(name);
-    ASSERT_TRUE(engine.ok()) << engine.status();
+    ASSERT_OK(engine);
     EXPECT_EQ(EngineName(*engine), name);
   }
 }
@@ -66,7 +70,7 @@ TEST(EngineTest, ThreeBreakThePromise) {
     EXPECT_EQ(BrokenPromise(engine), "") << EngineName(engine);
   }
   for (const Reference engine : {Reference::kBloom, Reference::kRecycled, Reference::kOpposite}) {
-    EXPECT_NE(BrokenPromise(engine).find("promise"), absl::string_view::npos) << EngineName(engine);
+    EXPECT_THAT(BrokenPromise(engine), HasSubstr("promise")) << EngineName(engine);
   }
 }
 
@@ -77,11 +81,11 @@ TEST(EngineTest, AnUnknownNameIsRefusedWithTheNearest) {
   EXPECT_EQ(refusal("compakt"),
             "engine: there is no \"compakt\"; the nearest is compact, of compact, exact, published, bloom, "
             "recycled, opposite");
-  EXPECT_NE(refusal("Published").find("nearest is published,"), std::string::npos);
-  EXPECT_NE(refusal("blom").find("nearest is bloom,"), std::string::npos);
-  EXPECT_NE(refusal("recycle").find("nearest is recycled,"), std::string::npos);
-  EXPECT_NE(refusal("oposite").find("nearest is opposite,"), std::string::npos);
-  EXPECT_NE(refusal("exakt").find("nearest is exact,"), std::string::npos);
+  EXPECT_THAT(refusal("Published"), HasSubstr("nearest is published,"));
+  EXPECT_THAT(refusal("blom"), HasSubstr("nearest is bloom,"));
+  EXPECT_THAT(refusal("recycle"), HasSubstr("nearest is recycled,"));
+  EXPECT_THAT(refusal("oposite"), HasSubstr("nearest is opposite,"));
+  EXPECT_THAT(refusal("exakt"), HasSubstr("nearest is exact,"));
   // Not all of what somebody's file may hold is repeated.
   EXPECT_LT(refusal(std::string(1'000'000, 'x')).size(), 300u);
 }
@@ -91,7 +95,7 @@ TEST(OptionsTest, ShardsMustBeAPowerOfTwo) {
   EXPECT_EQ(Refusal({.shards = 5}), "shards: 5 is not a power of two; the nearest that can be is 4");
   EXPECT_EQ(Refusal({.shards = 7}), "shards: 7 is not a power of two; the nearest that can be is 8");
   EXPECT_EQ(Refusal({.shards = 512}), "shards: 512 is too many; the nearest that can be is 256");
-  for (int shards = 1; shards <= 256; shards *= 2) EXPECT_TRUE(Validate({.shards = shards}).ok()) << shards;
+  for (int shards = 1; shards <= 256; shards *= 2) EXPECT_OK(Validate({.shards = shards})) << shards;
 }
 
 TEST(OptionsTest, MemoryMustHoldTheSmallestFilterOfEveryShard) {
@@ -108,14 +112,14 @@ TEST(OptionsTest, MemoryMustHoldTheSmallestFilterOfEveryShard) {
   EXPECT_EQ(refusal({.memory_limit_bytes = -1, .shards = 2}),
             "memory_limit_bytes: -1 has no room for one partition's filter in 2 shards; "
             "the nearest that can be is 37449");
-  EXPECT_TRUE(Validate(StageOptions{.memory_limit_bytes = 37449, .shards = 2}, limits).ok());
+  EXPECT_OK(Validate(StageOptions{.memory_limit_bytes = 37449, .shards = 2}, limits));
 }
 
 TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
   MemoryBudget memory(int64_t{1} << 30);
   {
     auto filter = NewFilter(AnyEngine(Engine::kPublished), {.memory = &memory});
-    ASSERT_TRUE(filter.ok()) << filter.status();
+    ASSERT_OK(filter);
     // Two generations of the sixteen that a 64th of the limit has room for.
     EXPECT_EQ(memory.used_bytes(), int64_t{2} << 20);
     EXPECT_EQ((*filter)->Status().memory_bytes, memory.used_bytes());
@@ -126,7 +130,7 @@ TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
 TEST(NewFilterTest, WhatValidatePassesFindsRoom) {
   for (int64_t limit = kSmallestShareBytes; limit <= int64_t{1} << 24; limit = limit * 5 / 4) {
     MemoryBudget memory(limit);
-    EXPECT_TRUE(NewFilter(AnyEngine(Engine::kPublished), {.memory = &memory}).ok()) << limit;
+    EXPECT_OK(NewFilter(AnyEngine(Engine::kPublished), {.memory = &memory})) << limit;
   }
 }
 
@@ -141,27 +145,27 @@ TEST(NewFilterTest, TheSmallestFilterIsAsSmallAsDocumented) {
       std::vector<std::unique_ptr<Filter>> filters;
       for (int64_t i = 0; i < limit / smallest; ++i) {
         auto filter = NewFilter({.target_fpp = target, .memory = &memory});
-        ASSERT_TRUE(filter.ok()) << i << " of " << limit / smallest << ": " << filter.status();
+        ASSERT_OK(filter) << i << " of " << limit / smallest;
         filters.push_back(*std::move(filter));
       }
       EXPECT_LE(memory.used_bytes(), limit);
     }
     MemoryBudget half(smallest / 2);
-    EXPECT_EQ(NewFilter({.target_fpp = target, .memory = &half}).status().code(),
-              absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(NewFilter({.target_fpp = target, .memory = &half}).status(),
+                StatusIs(absl::StatusCode::kResourceExhausted));
   }
 }
 
 TEST(NewFilterTest, RefusesWhatCannotBe) {
   MemoryBudget memory(1 << 20);
-  EXPECT_EQ(NewFilter({.horizon = absl::ZeroDuration(), .memory = &memory}).status().code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(NewFilter({.target_fpp = 2, .memory = &memory}).status().code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(NewFilter({.memory = nullptr}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(NewFilter({.horizon = absl::ZeroDuration(), .memory = &memory}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(NewFilter({.target_fpp = 2, .memory = &memory}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(NewFilter({.memory = nullptr}).status(), StatusIs(absl::StatusCode::kInvalidArgument));
   MemoryBudget none(1000);
-  EXPECT_EQ(NewFilter(AnyEngine(Engine::kPublished), {.memory = &none}).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(NewFilter(AnyEngine(Engine::kPublished), {.memory = &none}).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 // The published engine's shape reaches every target at the load it is made for: half-full arrays.
@@ -172,7 +176,7 @@ TEST(NewFilterTest, PublishedShapeCoversTheHorizonAndMeetsTheTarget) {
       const PublishedFbfOptions shape =
           PublishedShape({.horizon = horizon, .target_fpp = target, .memory = &memory});
       auto filter = PublishedFbf::Create(shape);
-      ASSERT_TRUE(filter.ok()) << filter.status();
+      ASSERT_OK(filter);
       const FilterStatus status = (*filter)->Status();
       EXPECT_GE((status.shape.past_generations + 1) * status.shape.refresh_period, horizon);
       EXPECT_LE(2 * std::pow(0.5, status.shape.bits_per_id), target * std::sqrt(2.0) * 1.0001) << target;

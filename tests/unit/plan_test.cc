@@ -7,25 +7,28 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
 #include "lethe/stage.h"
 #include "src/filter/compact_formats.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
 
+using testing::HasSubstr;
+
 Plan Make(const PlanRequest& request) {
   const absl::StatusOr<Plan> plan = MakePlan(request);
-  EXPECT_TRUE(plan.ok()) << plan.status();
+  EXPECT_OK(plan);
   return plan.value_or(Plan());
 }
 
 std::string Refusal(const PlanRequest& request) {
   const absl::Status status = MakePlan(request).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument));
   return std::string(status.message());
 }
 
@@ -106,7 +109,7 @@ TEST(Plan, RefusesWithTheNearestThatCanBe) {
        "memory: 4.0 GiB hold 20000 events a second over 7d at no target up to 0.1"},
   };
   for (const auto& [request, what] : cases) {
-    EXPECT_TRUE(absl::StrContains(Refusal(request), what)) << Refusal(request) << "\nlacks: " << what;
+    EXPECT_THAT(Refusal(request), HasSubstr(what));
   }
 }
 
@@ -143,7 +146,7 @@ TEST(Plan, AFilterTakesWhatIsPlanned) {
     const Plan plan = Make({.rate = 400, .horizon = absl::Minutes(15), .target_fpp = target});
     MemoryBudget memory(plan.filter_bytes + (16 << 10));
     const auto filter = NewFilter({.horizon = plan.horizon, .target_fpp = target, .memory = &memory});
-    ASSERT_TRUE(filter.ok()) << filter.status();
+    ASSERT_OK(filter);
     Arriving arriving(plan, seed);
     const auto ids = static_cast<int64_t>(plan.ids);
     uint64_t positives = 0;
@@ -178,7 +181,7 @@ TEST(Plan, AFilterInThePlannedMemoryNeverShortensItsWindow) {
       const Plan plan = Make({.rate = rate, .horizon = absl::Minutes(10), .target_fpp = target});
       MemoryBudget memory(plan.filter_bytes + (16 << 10));
       const auto filter = NewFilter({.horizon = plan.horizon, .target_fpp = target, .memory = &memory});
-      ASSERT_TRUE(filter.ok()) << filter.status();
+      ASSERT_OK(filter);
       Arriving arriving(plan, seed);
       const auto ids = static_cast<int64_t>(plan.ids);
       for (int64_t i = 0; i < 2 * ids; ++i) {
@@ -205,7 +208,7 @@ TEST(Plan, AnAuditOfAllIdsDoesNotStarveTheFilter) {
                                          .memory_limit_bytes = plan.memory_bytes,
                                          .audit_share = 1,
                                          .hash_seed = seed});
-  ASSERT_TRUE(stage.ok()) << stage.status();
+  ASSERT_OK(stage);
   const auto partition = *(*stage)->Open("p");
   Arriving arriving(plan, seed);
   const auto ids = static_cast<int64_t>(plan.ids);
@@ -214,7 +217,7 @@ TEST(Plan, AnAuditOfAllIdsDoesNotStarveTheFilter) {
     const Event event{.id = {id.id, partition->Hash("").key_check},
                       .time = absl::FromUnixMillis(id.stream_time_ms)};
     Verdict verdict;
-    EXPECT_TRUE(partition->Judge({&event, 1}, {&verdict, 1}).ok());
+    EXPECT_OK(partition->Judge({&event, 1}, {&verdict, 1}));
     if (i % (ids / 10) != 0) continue;
     ASSERT_LE((*stage)->memory().used_bytes(), plan.memory_bytes);
     ASSERT_LE(partition->Status().audit.memory_bytes, plan.memory_bytes / 8);
@@ -238,7 +241,7 @@ TEST(Plan, AStageKeepsItsWindowInThePlannedLimit) {
                                            .target_fpp = plan.target_fpp,
                                            .memory_limit_bytes = plan.memory_bytes,
                                            .hash_seed = seed});
-    ASSERT_TRUE(stage.ok()) << stage.status();
+    ASSERT_OK(stage);
     std::vector<std::unique_ptr<Partition>> all;
     for (int i = 0; i < partitions; ++i) all.push_back(*(*stage)->Open("p"));
     Arriving arriving(plan, seed);
@@ -249,7 +252,7 @@ TEST(Plan, AStageKeepsItsWindowInThePlannedLimit) {
       const Event event{.id = {id.id, judging.Hash("").key_check},
                         .time = absl::FromUnixMillis(id.stream_time_ms)};
       Verdict verdict;
-      EXPECT_TRUE(judging.Judge({&event, 1}, {&verdict, 1}).ok());
+      EXPECT_OK(judging.Judge({&event, 1}, {&verdict, 1}));
       if (i < 2 * ids || i % (ids / 20) != 0) continue;
       for (const auto& partition : all) EXPECT_GE(partition->Status().filter.window, plan.horizon);
       EXPECT_GT((*stage)->memory().used_bytes(), plan.memory_bytes / 5 * 2);

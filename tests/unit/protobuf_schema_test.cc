@@ -21,17 +21,18 @@
 #include "gtest/gtest.h"
 #include "tests/support/encodings.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
 
 namespace pb = google::protobuf;
-using testing::BytesField;
-using testing::Fixed;
-using testing::Tag;
-using testing::Varint;
-using testing::VarintField;
-using testing::Zigzag;
+using test::BytesField;
+using test::Fixed;
+using test::Tag;
+using test::Varint;
+using test::VarintField;
+using test::Zigzag;
 
 Schema ProtoText(std::string text) { return {Schema::Type::kProtobuf, std::move(text), {}}; }
 
@@ -53,7 +54,7 @@ std::string Text(const FieldValue& value) {
 std::string Read(const Schema& schema, const std::string& pointer, const std::string& bytes,
                  std::vector<int32_t> indexes = {}) {
   const auto compiled = ProtobufSchema::Compile(schema);
-  EXPECT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_OK(compiled);
   if (!compiled.ok()) return "";
   const auto places = compiled->Places(indexes, {pointer});
   if (!places) return "no message";
@@ -268,7 +269,7 @@ TEST(ProtobufSchemaTest, DescriptorsInBase64) {
 }
 
 TEST(ProtobufSchemaTest, SchemasThatCannotBe) {
-  ::testing::internal::CaptureStderr();
+  testing::internal::CaptureStderr();
   constexpr auto kWrong = absl::StatusCode::kInvalidArgument;
   for (const char* const text :
        {"message", "message M {", "syntax = \"proto4\";", "{\"type\":\"record\"}", "AAAA",
@@ -296,7 +297,7 @@ TEST(ProtobufSchemaTest, SchemasThatCannotBe) {
   message->set_name("M");
   EXPECT_NE(CodeOf(ProtoText(absl::Base64Escape(nested.SerializeAsString()))), absl::StatusCode::kOk);
   EXPECT_EQ(CodeOf(ProtoText("message M { optional int32 a = 1; }")), absl::StatusCode::kOk) << "proto2";
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "libprotobuf has logged";
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "libprotobuf has logged";
 }
 
 // Random bytes that are nearly messages: what libprotobuf's reader reads is what the walk finds.
@@ -369,7 +370,7 @@ TEST(ProtobufSchemaTest, ReadsWhatLibprotobufReads) {
   std::vector<std::string> pointers;
   for (const std::string& name : names) pointers.insert(pointers.end(), {"/" + name, "/m/" + name});
   const auto compiled = ProtobufSchema::Compile(ProtoText(text));
-  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  ASSERT_OK(compiled);
   ProtobufWalk walk(compiled->Places({}, pointers).value());
   Oracle oracle(text);
   std::mt19937_64 random(TestSeed());

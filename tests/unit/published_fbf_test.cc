@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -21,7 +22,7 @@ class PublishedFbfTest : public testing::Test {
                                         .hashes = hashes,
                                         .refresh_period = absl::Milliseconds(refresh_ms),
                                         .memory = &memory_});
-    EXPECT_TRUE(filter.ok()) << filter.status();
+    EXPECT_OK(filter);
     return *std::move(filter);
   }
 
@@ -34,11 +35,11 @@ TEST_F(PublishedFbfTest, RefusesValuesOutOfRange) {
                                     .hashes = 1,
                                     .refresh_period = absl::Milliseconds(1),
                                     .memory = &memory_};
-  EXPECT_TRUE(PublishedFbf::Create(good).ok());
+  EXPECT_OK(PublishedFbf::Create(good));
   const auto refused = [&](auto change) {
     PublishedFbfOptions bad = good;
     change(bad);
-    EXPECT_EQ(PublishedFbf::Create(bad).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(PublishedFbf::Create(bad).status(), StatusIs(absl::StatusCode::kInvalidArgument));
   };
   refused([](PublishedFbfOptions& bad) { bad.past_generations = 0; });
   refused([](PublishedFbfOptions& bad) { bad.past_generations = INT32_MAX; });
@@ -60,9 +61,9 @@ TEST_F(PublishedFbfTest, TakesItsArraysFromTheBudget) {
                                  .refresh_period = absl::Seconds(1),
                                  .memory = &memory};
   auto filter = PublishedFbf::Create(options);
-  ASSERT_TRUE(filter.ok());
+  ASSERT_OK(filter);
   EXPECT_EQ(memory.used_bytes(), 960);
-  EXPECT_EQ(PublishedFbf::Create(options).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(PublishedFbf::Create(options).status(), StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(memory.used_bytes(), 960);
   filter->reset();
   EXPECT_EQ(memory.used_bytes(), 0);

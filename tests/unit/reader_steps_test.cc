@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/record/avro_schema.h"
 #include "src/record/avro_walk.h"
@@ -14,20 +15,22 @@
 #include "src/record/protobuf_walk.h"
 #include "tests/support/encodings.h"
 #include "tests/support/hostile_records.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
 
-using testing::AvroString;
-using testing::Zigzag;
+using test::AvroString;
+using test::Zigzag;
+using testing::HasSubstr;
 
 constexpr size_t kSize = 100'000;
 
 TEST(ReaderSteps, AvroTakesTwoForAByte) {
-  for (const testing::HostileAvro& each : testing::AllHostileAvro(kSize)) {
+  for (const test::HostileAvro& each : test::AllHostileAvro(kSize)) {
     for (const std::string& place : each.places) {
       const auto program = AvroProgram::Compile({Schema::Type::kAvro, each.schema, {}}, {place});
-      ASSERT_TRUE(program.ok()) << each.name << ": " << program.status();
+      ASSERT_OK(program) << each.name;
       AvroWalk walk(1);
       EXPECT_TRUE(walk.Walk(*program, each.bytes)) << each.name << " " << place << ": " << walk.error();
       EXPECT_LE(program->place_steps(), 10) << place;
@@ -40,11 +43,11 @@ TEST(ReaderSteps, AvroTakesTwoForAByte) {
 // The value of a key is read again each time, along a place of 100 steps that take no bytes.
 TEST(ReaderSteps, AMapThatHasAKeyTooOftenIsMalformed) {
   const std::string schema =
-      testing::AvroAround(testing::AvroChain(100, R"("long")"), R"({"type":"map","values":"C0"})");
+      test::AvroAround(test::AvroChain(100, R"("long")"), R"({"type":"map","values":"C0"})");
   std::string place = "/value/x";
   for (int i = 0; i < 100; ++i) place += "/a";
   const auto program = AvroProgram::Compile({Schema::Type::kAvro, schema, {}}, {place});
-  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_OK(program);
   const auto bytes = [](int64_t count) {
     std::string value = Zigzag(0) + AvroString("i") + Zigzag(count);
     for (int64_t i = 0; i < count; ++i) value += AvroString("x") + Zigzag(7);
@@ -56,13 +59,13 @@ TEST(ReaderSteps, AMapThatHasAKeyTooOftenIsMalformed) {
   const std::string many = bytes(1000);
   EXPECT_FALSE(walk.Walk(*program, many));
   EXPECT_LE(walk.steps(), AvroWalk::kStepsPerByte * (many.size() + 1) + program->place_steps() + 1);
-  EXPECT_NE(std::string(walk.error()).find("steps"), std::string::npos) << walk.error();
+  EXPECT_THAT(walk.error(), HasSubstr("steps"));
 }
 
 TEST(ReaderSteps, ProtobufTakesTenForAByte) {
-  for (const testing::HostileProtobuf& each : testing::AllHostileProtobuf(kSize)) {
+  for (const test::HostileProtobuf& each : test::AllHostileProtobuf(kSize)) {
     const auto schema = ProtobufSchema::Compile({Schema::Type::kProtobuf, each.schema, {}});
-    ASSERT_TRUE(schema.ok()) << each.name << ": " << schema.status();
+    ASSERT_OK(schema) << each.name;
     for (const std::string& place : each.places) {
       ProtobufWalk walk(schema->Places({}, {place}).value());
       EXPECT_TRUE(walk.Walk(each.bytes)) << each.name << " " << place << ": " << walk.error();
@@ -72,7 +75,7 @@ TEST(ReaderSteps, ProtobufTakesTenForAByte) {
 }
 
 TEST(ReaderSteps, JsonTakesTwoForAByte) {
-  for (const testing::HostileJson& each : testing::AllHostileJson(kSize)) {
+  for (const test::HostileJson& each : test::AllHostileJson(kSize)) {
     for (const char* const place : {"/id", "/a/99/x", "/0/0/0/0/0/0/0/0", "/99", "/~1"}) {
       JsonScanner scanner({place});
       EXPECT_TRUE(scanner.Scan(each.bytes)) << each.name << ": " << scanner.error();
@@ -89,7 +92,7 @@ TEST(ReaderSteps, TheFieldsOfASchemaAreListedInSoManySteps) {
     absl::StrAppend(&schema, "string id = ", fields + 1, "; } message A {");
     for (int i = 1; i <= fields; ++i) absl::StrAppend(&schema, "repeated A a", i, "=", i, ";");
     const auto compiled = ProtobufSchema::Compile({Schema::Type::kProtobuf, schema + "}", {}});
-    EXPECT_TRUE(compiled.ok()) << compiled.status();
+    EXPECT_OK(compiled);
     return compiled->Pointers({}, 4, 512);
   };
   EXPECT_EQ(pointers(10), std::vector<std::string>{"/id"});

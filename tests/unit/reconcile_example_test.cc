@@ -10,6 +10,7 @@
 
 #include "lethe/reconcile.h"
 #include "tests/support/peer_pipe.h"
+#include "tests/support/status_matchers.h"
 
 // [example]
 // Ids that the other side lacks. It runs the same with `initiates` turned round, and learns what this side
@@ -44,8 +45,8 @@ TEST(ReconcileExampleTest, EachSideNamesWhatTheOtherLacks) {
   std::thread peer([&, channel = there.get()] { other = MissingThere(*channel, false, {"a", "b", "d"}); });
   const absl::StatusOr<std::vector<std::string>> own = MissingThere(*here, true, {"a", "b", "c"});
   peer.join();
-  ASSERT_TRUE(own.ok()) << own.status();
-  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_OK(own);
+  ASSERT_OK(other);
   EXPECT_EQ(*own, std::vector<std::string>{"c"});
   EXPECT_EQ(*other, std::vector<std::string>{"d"});
 }

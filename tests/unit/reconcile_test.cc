@@ -1,18 +1,21 @@
 // Two peers, each in a thread of its own, and what they find out.
 #include "lethe/reconcile.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 #include <thread>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/support/peer_pipe.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 using test::PeerPipe;
 
@@ -72,8 +75,8 @@ Outcome Talk(const Sets& sets, ReconcileMethod method = ReconcileMethod::kAuto,
 }
 
 void ExpectExact(const Outcome& outcome, const std::string& what) {
-  ASSERT_TRUE(outcome.here.ok()) << what << ": " << outcome.here.status();
-  ASSERT_TRUE(outcome.there.ok()) << what << ": " << outcome.there.status();
+  ASSERT_OK(outcome.here) << what;
+  ASSERT_OK(outcome.there) << what;
   EXPECT_EQ(outcome.here->only_here, outcome.only_here) << what;
   EXPECT_EQ(outcome.there->only_here, outcome.only_there) << what;
   EXPECT_EQ(outcome.here->only_there, outcome.only_there.size()) << what;
@@ -137,7 +140,8 @@ TEST(ReconcileTest, TheMethodsCostAsComputed) {
   const Sets sets = {2000, 1000, 100'000};
   const Outcome filters = Talk(sets, ReconcileMethod::kFilter);
   const Outcome tables = Talk(sets, ReconcileMethod::kLookupTable);
-  ASSERT_TRUE(filters.here.ok() && tables.here.ok());
+  ASSERT_OK(filters.here);
+  ASSERT_OK(tables.here);
   EXPECT_EQ(filters.here->table_rounds, 0);
   EXPECT_EQ(tables.here->filter_rounds, 0);
   EXPECT_NEAR(static_cast<double>(filters.here->bytes), static_cast<double>(filters.here->bytes_by_filters),
@@ -154,32 +158,30 @@ TEST(ReconcileTest, PeersThatCompareOtherThingsPart) {
   });
   const absl::Status own = Reconciliation::Begin(*here, {true, "by json:/a"}).status();
   peer.join();
-  EXPECT_EQ(own.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(absl::StrContains(own.message(), "json:/a")) << own;
-  EXPECT_TRUE(absl::StrContains(own.message(), "json:/b")) << own;
-  EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(own, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("json:/a")));
+  EXPECT_THAT(own.message(), HasSubstr("json:/b"));
+  EXPECT_THAT(other, StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST(ReconcileTest, AShellsGreetingIsNamed) {
   auto [here, there] = PeerPipe::Make();
-  ASSERT_TRUE(there->Write("Welcome to host b, last login yesterday\n").ok());
+  ASSERT_OK(there->Write("Welcome to host b, last login yesterday\n"));
   const absl::Status status = Reconciliation::Begin(*here, {true, "x"}).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(absl::StrContains(status.message(), "Welcome to host")) << status;
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Welcome to host")));
 }
 
 TEST(ReconcileTest, MessagesOfThePrograms) {
   auto [here, there] = PeerPipe::Make();
   std::thread peer([&there = there] {
     auto peers = Reconciliation::Begin(*there, {false, "x"});
-    ASSERT_TRUE(peers.ok());
+    ASSERT_OK(peers);
     auto message = peers->Receive();
-    ASSERT_TRUE(message.ok());
-    EXPECT_TRUE(peers->Send(*message + " to you").ok());
+    ASSERT_OK(message);
+    EXPECT_OK(peers->Send(*message + " to you"));
   });
   auto peers = Reconciliation::Begin(*here, {true, "x"});
-  ASSERT_TRUE(peers.ok());
-  EXPECT_TRUE(peers->Send("good day").ok());
+  ASSERT_OK(peers);
+  EXPECT_OK(peers->Send("good day"));
   EXPECT_EQ(peers->Receive().value_or("none"), "good day to you");
   peer.join();
 }
@@ -189,12 +191,12 @@ TEST(ReconcileTest, AMessageOverTheLimitIsRefused) {
   auto [here, there] = PeerPipe::Make();
   std::thread peer([&there = there] {
     auto peers = Reconciliation::Begin(*there, {false, "x"});
-    ASSERT_TRUE(peers.ok());
-    EXPECT_TRUE(there->Write(absl::string_view("P\xff\xff\xff\xff", 5)).ok());
+    ASSERT_OK(peers);
+    EXPECT_OK(there->Write(absl::string_view("P\xff\xff\xff\xff", 5)));
   });
   auto peers = Reconciliation::Begin(*here, {true, "x", 1 << 20});
-  ASSERT_TRUE(peers.ok());
-  EXPECT_EQ(peers->Receive().status().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_OK(peers);
+  EXPECT_THAT(peers->Receive().status(), StatusIs(absl::StatusCode::kResourceExhausted));
   peer.join();
 }
 
@@ -211,7 +213,7 @@ TEST(ReconcileTest, CountsThatCannotBeAreRefused) {
     sums_follow = bytes.size() == 5 && bytes[0] == 'S';  // a message's header comes by itself
     return bytes;
   });
-  EXPECT_EQ(outcome.here.status().code(), absl::StatusCode::kResourceExhausted) << outcome.here.status();
+  EXPECT_THAT(outcome.here.status(), StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 // The initiator copies as many records as the peer says that it has alone, so that must fit what both have.
@@ -222,7 +224,7 @@ TEST(ReconcileTest, ACountOfDifferencesMustFitTheSets) {
     count_follows = bytes.size() == 5 && bytes[0] == 'D';
     return bytes;
   });
-  EXPECT_EQ(outcome.here.status().code(), absl::StatusCode::kDataLoss) << outcome.here.status();
+  EXPECT_THAT(outcome.here.status(), StatusIs(absl::StatusCode::kDataLoss));
 }
 
 // The peer dies after any number of bytes, or any byte of it is another: an error or the truth, never a
@@ -231,10 +233,10 @@ TEST(ReconcileTest, ACountOfDifferencesMustFitTheSets) {
 TEST(ReconcileTest, APeerThatDiesOrLiesEndsInAnError) {
   const Sets sets = {40, 30, 2000};
   size_t total = 0;
-  ASSERT_TRUE(Talk(sets, ReconcileMethod::kAuto, [&](std::string bytes) {
-                total += bytes.size();
-                return bytes;
-              }).here.ok());
+  ASSERT_OK(Talk(sets, ReconcileMethod::kAuto, [&](std::string bytes) {
+              total += bytes.size();
+              return bytes;
+            }).here);
   std::mt19937_64 random(11);
   for (const ReconcileMethod method : {ReconcileMethod::kFilter, ReconcileMethod::kLookupTable}) {
     for (int i = 0; i < 300; ++i) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/record/record_reader.h"
 #include "tests/support/encodings.h"
@@ -11,13 +12,14 @@ namespace lethe {
 namespace {
 
 using State = RecordFields::State;
-using testing::BytesField;
-using testing::Fixed;
-using testing::Framed;
-using testing::Tag;
-using testing::Varint;
-using testing::VarintField;
-using testing::Zigzag;
+using test::BytesField;
+using test::Fixed;
+using test::Framed;
+using test::Tag;
+using test::Varint;
+using test::VarintField;
+using test::Zigzag;
+using testing::HasSubstr;
 
 const std::string kFirstMessage(1, '\0');  // its message index
 
@@ -151,7 +153,7 @@ TEST(RecordFormats, FramesThatCannotBe) {
   const std::string glue = "\3" + std::string(17, '\0') + json;
   EXPECT_EQ(IdOfValue("framed.json:/1", glue), "malformed");
   RecordReader reader({.id = IdSpec::Parse("protobuf:/1").value()});
-  EXPECT_NE(std::string(reader.Read({.value = glue}).reason).find("Glue"), std::string::npos);
+  EXPECT_THAT(reader.Read({.value = glue}).reason, HasSubstr("Glue"));
   const Headers wrong("__value_schema_id", "x");
   EXPECT_EQ(IdOf("framed.json:/1", {.value = json, .headers = &wrong}), "malformed");
   EXPECT_EQ(IdOf("protobuf:/1", {.value = message, .headers = &wrong}), "malformed");

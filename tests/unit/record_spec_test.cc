@@ -2,17 +2,15 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/record/record_reader.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
 
-::testing::AssertionResult Says(absl::string_view text, absl::string_view part) {
-  if (absl::StrContains(text, part)) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "'" << text << "' does not say '" << part << "'";
-}
+using testing::HasSubstr;
 
 TEST(FieldTest, FormsGoThereAndBack) {
   for (const char* text : {"key",
@@ -36,7 +34,7 @@ TEST(FieldTest, FormsGoThereAndBack) {
                            "protobuf:/a_1",
                            "key.protobuf:/a"}) {
     const absl::StatusOr<Field> field = Field::Parse(text);
-    ASSERT_TRUE(field.ok()) << field.status();
+    ASSERT_OK(field);
     EXPECT_EQ(field->ToString(), text);
   }
   EXPECT_EQ(Field::Parse("json:/a/b")->kind, Field::Kind::kJson);
@@ -83,10 +81,9 @@ TEST(FieldTest, ErrorsNameTheNearestRightForm) {
   for (const auto& [text, right] : cases) {
     const absl::StatusOr<Field> field = Field::Parse(text);
     ASSERT_FALSE(field.ok()) << text;
-    EXPECT_EQ(field.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_TRUE(Says(field.status().message(), "'" + text + "'"));
-    EXPECT_TRUE(Says(field.status().message(), right));
-    EXPECT_TRUE(Says(field.status().message(), "header:NAME or json:/POINTER"));
+    EXPECT_THAT(field.status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'" + text + "'")));
+    EXPECT_THAT(field.status().message(), HasSubstr(right));
+    EXPECT_THAT(field.status().message(), HasSubstr("header:NAME or json:/POINTER"));
   }
 }
 
@@ -99,13 +96,13 @@ TEST(FieldTest, ProposalsParse) {
     const std::string message(field.status().message());
     const size_t begin = message.find("did you mean ") + 13;
     const std::string proposal = message.substr(begin, message.find("? (") - begin);
-    EXPECT_TRUE(Field::Parse(proposal).ok()) << message;
+    EXPECT_OK(Field::Parse(proposal)) << message;
   }
 }
 
 TEST(IdSpecTest, FieldsAreJoined) {
   const absl::StatusOr<IdSpec> spec = IdSpec::Parse("key+header:tenant+json:/seq");
-  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_OK(spec);
   ASSERT_EQ(spec->fields.size(), 3);
   EXPECT_EQ(spec->ToString(), "key+header:tenant+json:/seq");
   EXPECT_TRUE(spec->reads_json());
@@ -116,7 +113,7 @@ TEST(IdSpecTest, PartsMayBeOptionalAndPlacesSeveral) {
   for (const char* text : {"json:/a+json:/b?", "key+header:h?+json:/c?", "header:event-id or json:/id",
                            "json:/a+json:/b? or key or avro:/x+avro:/y", "header:a or b or value"}) {
     const absl::StatusOr<IdSpec> spec = IdSpec::Parse(text);
-    ASSERT_TRUE(spec.ok()) << spec.status();
+    ASSERT_OK(spec);
     EXPECT_EQ(spec->ToString(), text);
   }
   const IdSpec spec = *IdSpec::Parse("json:/a+json:/b? or key");
@@ -139,7 +136,7 @@ TEST(IdSpecTest, PartsMayBeOptionalAndPlacesSeveral) {
   for (const auto& [text, what] : wrong) {
     const absl::StatusOr<IdSpec> parsed = IdSpec::Parse(text);
     ASSERT_FALSE(parsed.ok()) << text;
-    EXPECT_TRUE(Says(parsed.status().message(), what));
+    EXPECT_THAT(parsed.status().message(), HasSubstr(what));
   }
 }
 
@@ -162,12 +159,11 @@ TEST(IdSpecTest, ErrorsNameTheWrongPart) {
   for (const auto& [text, what] : cases) {
     const absl::StatusOr<IdSpec> spec = IdSpec::Parse(text);
     ASSERT_FALSE(spec.ok()) << text;
-    EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_TRUE(Says(spec.status().message(), what));
+    EXPECT_THAT(spec.status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   }
   std::string many = "json:/0";
   for (int i = 1; i < 40; ++i) many += "+json:/" + std::to_string(i);
-  EXPECT_TRUE(Says(IdSpec::Parse(many).status().message(), "at most 32"));
+  EXPECT_THAT(IdSpec::Parse(many).status().message(), HasSubstr("at most 32"));
 }
 
 TEST(IdSpecTest, WhatNeedsSchemas) {
@@ -187,12 +183,12 @@ TEST(RecordSpecTest, AtMost64PlacesInOneValue) {
     const std::string n = std::to_string(i);
     spec.counters.push_back({{Field::Kind::kJson, "/key" + n}, Field{Field::Kind::kJson, "/delta" + n}});
   }
-  EXPECT_TRUE(CheckPlaces(spec).ok()) << CheckPlaces(spec);
+  EXPECT_OK(CheckPlaces(spec));
   spec.time = Field{Field::Kind::kJson, "/t", /*in_key=*/true};
-  EXPECT_TRUE(CheckPlaces(spec).ok()) << "the key is another one";
+  EXPECT_OK(CheckPlaces(spec)) << "the key is another one";
   spec.time->in_key = false;
-  EXPECT_EQ(CheckPlaces(spec).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(Says(CheckPlaces(spec).message(), "65 fields (json:) of one value"));
+  EXPECT_THAT(CheckPlaces(spec),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("65 fields (json:) of one value")));
 }
 
 TEST(IdSpecTest, FingerprintTellsSpecsApart) {

@@ -12,6 +12,7 @@
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -53,7 +54,7 @@ int PassesOfABusyId(bool renew, bool in_transactions) {
     } else {
       verdict = opened.partition->Judge(id, At(seconds));
     }
-    EXPECT_TRUE(verdict.ok());
+    EXPECT_OK(verdict);
     if (id == "busy" && *verdict == Verdict::kUnique) ++passes;
   }
   const AuditStatus audit = opened.partition->Status().audit;
@@ -72,14 +73,14 @@ TEST(Renew, AnIdThatComesAgainAndAgainPassesOnce) {
 TEST(Renew, AnAbortedCopyRenewsNothing) {
   const Opened opened = Open(Options(true));
   for (int64_t i = 0; i < 200; ++i) {  // stream time begins
-    ASSERT_TRUE(opened.partition->Judge(absl::StrCat("before ", i), At(0)).ok());
+    ASSERT_OK(opened.partition->Judge(absl::StrCat("before ", i), At(0)));
   }
   ASSERT_EQ(opened.partition->Judge("id", At(0)).value(), Verdict::kUnique);
   Transaction transaction = opened.partition->Begin().value();
   ASSERT_EQ(transaction.Judge("id", At(900)).value(), Verdict::kDuplicate);
   transaction.Abort();
   for (int64_t seconds = 901; seconds < 1700; ++seconds) {
-    ASSERT_TRUE(opened.partition->Judge(absl::StrCat(seconds), At(seconds)).ok());
+    ASSERT_OK(opened.partition->Judge(absl::StrCat(seconds), At(seconds)));
   }
   EXPECT_EQ(opened.partition->Judge("id", At(1700)).value(), Verdict::kUnique);
 }
@@ -90,8 +91,8 @@ TEST(Renew, ForgettingACopyKeepsTheCounts) {
   Transaction transaction = opened.partition->Begin().value();
   ASSERT_EQ(transaction.Judge("id", At(1)).value(), Verdict::kDuplicate);
   ASSERT_EQ(transaction.Judge("new", At(1)).value(), Verdict::kUnique);
-  ASSERT_TRUE(transaction.Forget(opened.partition->Hash("id")).ok());
-  ASSERT_TRUE(transaction.Forget(opened.partition->Hash("new")).ok());
+  ASSERT_OK(transaction.Forget(opened.partition->Hash("id")));
+  ASSERT_OK(transaction.Forget(opened.partition->Hash("new")));
   ASSERT_EQ(transaction.Judge("newer", At(1)).value(), Verdict::kUnique);
   transaction.Commit();
   EXPECT_EQ(opened.partition->Status().unique, 2);
@@ -154,19 +155,19 @@ TEST(Renew, AgreesWithAnOracleThroughAbortsAndReplays) {
         replayed.push_back({.id = opened.partition->Hash(id), .time = At(time)});
       }
     }
-    ASSERT_TRUE(opened.partition->Replay(replayed).ok());
+    ASSERT_OK(opened.partition->Replay(replayed));
   }
 }
 
 TEST(Renew, ASnapshotOfTheOtherKindIsRefused) {
   const std::string path = absl::StrCat(testing::TempDir(), "/renew.snapshot");
   const Opened opened = Open(Options(true));
-  ASSERT_TRUE(opened.partition->Judge("id", At(0)).ok());
-  ASSERT_TRUE(opened.partition->Save(path, {}, {}).ok());
-  EXPECT_TRUE(Open(Options(true)).stage->Restore("orders-0", path, {}).ok());
-  EXPECT_EQ(Open(Options(false)).stage->Restore("orders-0", path, {}).status().code(),
-            absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(InspectSnapshot(path).ok());
+  ASSERT_OK(opened.partition->Judge("id", At(0)));
+  ASSERT_OK(opened.partition->Save(path, {}, {}));
+  EXPECT_OK(Open(Options(true)).stage->Restore("orders-0", path, {}));
+  EXPECT_THAT(Open(Options(false)).stage->Restore("orders-0", path, {}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_OK(InspectSnapshot(path));
   std::filesystem::remove(path);
 }
 

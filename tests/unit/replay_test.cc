@@ -13,6 +13,7 @@
 #include "src/engines/plan.h"
 #include "src/reference/any_engine.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -65,7 +66,7 @@ class ReplayTest : public testing::TestWithParam<AnyEngine> {
           MakePlan({.rate = static_cast<double>(ids_in_horizon()) * 1000 / kHorizonMs,
                     .horizon = absl::Milliseconds(kHorizonMs),
                     .target_fpp = kTarget});
-      EXPECT_TRUE(plan.ok()) << plan.status();
+      EXPECT_OK(plan);
       return plan->memory_bytes;
     }
     auto stage = *CreateStage(GetParam(), Options(int64_t{64} << 20));
@@ -92,7 +93,7 @@ class ReplayTest : public testing::TestWithParam<AnyEngine> {
   static std::vector<Verdict> Judge(Partition& partition, const std::vector<Record>& log, size_t first,
                                     size_t size) {
     std::vector<Verdict> verdicts(size);
-    EXPECT_TRUE(partition.Judge(Events(partition, log, first, size), absl::MakeSpan(verdicts)).ok());
+    EXPECT_OK(partition.Judge(Events(partition, log, first, size), absl::MakeSpan(verdicts)));
     return verdicts;
   }
 };
@@ -127,9 +128,9 @@ TEST_P(ReplayTest, CopiesTakeNoRoom) {
       const auto from =
           std::find_if(log.begin(), log.end(), [&](const Record& r) { return r.time_ms > from_ms; });
       const absl::Time start = from == log.begin() ? absl::InfinitePast() : absl::FromUnixMillis(from_ms);
-      ASSERT_TRUE(restarted->StartAt(start).ok());
+      ASSERT_OK(restarted->StartAt(start));
       const auto first = static_cast<size_t>(from - log.begin());
-      ASSERT_TRUE(restarted->Replay(Events(*restarted, log, first, log.size() - first)).ok());
+      ASSERT_OK(restarted->Replay(Events(*restarted, log, first, log.size() - first)));
       EXPECT_EQ(restarted->Status().filter.limit_hits, 0);
 
       std::unordered_map<int64_t, int64_t> passed_ms;  // by id: no id lasts longer than the horizon
@@ -149,8 +150,7 @@ TEST_P(ReplayTest, CopiesTakeNoRoom) {
       for (int64_t i = 0; i < kFresh; ++i) fresh.push_back({-1 - i, absl::ToUnixMillis(now)});
       Transaction transaction = *restarted->Begin();
       std::vector<Verdict> verdicts(kFresh);
-      EXPECT_TRUE(
-          transaction.Judge(Events(*restarted, fresh, 0, fresh.size()), absl::MakeSpan(verdicts)).ok());
+      EXPECT_OK(transaction.Judge(Events(*restarted, fresh, 0, fresh.size()), absl::MakeSpan(verdicts)));
       EXPECT_LE(std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate), 35);
       transaction.Abort();
 

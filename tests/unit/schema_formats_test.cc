@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/record/record_reader.h"
 #include "tests/support/encodings.h"
@@ -18,14 +19,16 @@ namespace lethe {
 namespace {
 
 using State = RecordFields::State;
+using test::AvroString;
+using test::BytesField;
 using test::FakeSchemas;
-using testing::AvroString;
-using testing::BytesField;
-using testing::Fixed;
-using testing::Framed;
-using testing::Tag;
-using testing::VarintField;
-using testing::Zigzag;
+using test::Fixed;
+using test::Framed;
+using test::Tag;
+using test::VarintField;
+using test::Zigzag;
+using testing::HasSubstr;
+using testing::Not;
 
 const std::string kFirstMessage(1, '\0');  // its message index
 
@@ -67,7 +70,7 @@ std::string IdOf(const RecordFields& fields) {
   return "";
 }
 
-class SchemaFormats : public ::testing::Test {
+class SchemaFormats : public testing::Test {
  protected:
   RecordReader ReaderOf(const std::string& id) {
     return RecordReader({.id = IdSpec::Parse(id).value(), .schemas = &schemas_});
@@ -183,12 +186,12 @@ TEST_F(SchemaFormats, ASchemaThatIsOfNoUse) {
   schemas_.Put(10, {Schema::Type::kJson, "{}", {}});
   for (const int32_t schema : {7, 8, 9, 10}) {
     EXPECT_EQ(IdOfValue("avro:/id", Framed(schema, Zigzag(5))), "malformed");
-    EXPECT_TRUE(absl::StrContains(reason_, absl::StrCat("schema id ", schema))) << reason_;
+    EXPECT_THAT(reason_, HasSubstr(absl::StrCat("schema id ", schema)));
   }
   schemas_.Put(8, Protobuf("message"));
   for (const int32_t schema : {7, 8, 9, 10}) {
     EXPECT_EQ(IdOfValue("protobuf:/id", Framed(schema, kFirstMessage)), "malformed");
-    EXPECT_TRUE(absl::StrContains(reason_, absl::StrCat("schema id ", schema))) << reason_;
+    EXPECT_THAT(reason_, HasSubstr(absl::StrCat("schema id ", schema)));
   }
   RecordReader without({.id = IdSpec::Parse("avro:/id").value()});
   EXPECT_EQ(IdOf(without.Read({.value = Framed(7, Zigzag(5))})), "malformed");
@@ -204,20 +207,18 @@ TEST_F(SchemaFormats, MessagesNameTypeAndFields) {
     IdOfValue(field, value);
     return reason_;
   };
-  EXPECT_TRUE(absl::StrContains(reason("avro:/id", Framed(7, Zigzag(1) + Zigzag(1) + "x")),
-                                "is not in schema id 7, which has /at, /o/key"))
+  EXPECT_THAT(reason("avro:/id", Framed(7, Zigzag(1) + Zigzag(1) + "x")),
+              HasSubstr("is not in schema id 7, which has /at, /o/key"))
       << reason_;
-  EXPECT_TRUE(
-      absl::StrContains(reason("protobuf:/id", Framed(8, kFirstMessage)), "schema id 8, which has /a, /c"))
+  EXPECT_THAT(reason("protobuf:/id", Framed(8, kFirstMessage)), HasSubstr("schema id 8, which has /a, /c"))
       << reason_;
-  EXPECT_TRUE(absl::StrContains(reason("avro:/id", Framed(8, kFirstMessage)),
-                                "schema id 8 is a Protobuf schema with the fields /a, /c: use protobuf:"))
+  EXPECT_THAT(reason("avro:/id", Framed(8, kFirstMessage)),
+              HasSubstr("schema id 8 is a Protobuf schema with the fields /a, /c: use protobuf:"))
       << reason_;
-  EXPECT_TRUE(absl::StrContains(reason("protobuf:/id", Framed(7, kFirstMessage)), "/at, /o/key: use avro:"))
+  EXPECT_THAT(reason("protobuf:/id", Framed(7, kFirstMessage)), HasSubstr("/at, /o/key: use avro:"))
       << reason_;
-  EXPECT_TRUE(
-      absl::StrContains(reason("avro:/id", Framed(9, "{}")),
-                        "a JSON Schema with the fields /a, /b, /c, /d, /e and others: use framed.json:"))
+  EXPECT_THAT(reason("avro:/id", Framed(9, "{}")),
+              HasSubstr("a JSON Schema with the fields /a, /b, /c, /d, /e and others: use framed.json:"))
       << reason_;
 }
 
@@ -228,13 +229,13 @@ TEST_F(SchemaFormats, ASchemaWithoutTheField) {
   const std::string avro = Framed(7, Zigzag(0));
   const std::string protobuf = Framed(8, kFirstMessage);
   EXPECT_EQ(IdOfValue("avro:/id", avro), "missing");
-  EXPECT_TRUE(absl::StrContains(reason_, "schema id 7")) << reason_;
+  EXPECT_THAT(reason_, HasSubstr("schema id 7"));
   EXPECT_EQ(IdOfValue("avro:/a/b", avro), "missing");
-  EXPECT_FALSE(absl::StrContains(reason_, "schema id 7")) << reason_ << ": it could be there";
+  EXPECT_THAT(reason_, Not(HasSubstr("schema id 7"))) << "it could be there";
   EXPECT_EQ(IdOfValue("protobuf:/id", protobuf), "missing");
-  EXPECT_TRUE(absl::StrContains(reason_, "schema id 8")) << reason_;
+  EXPECT_THAT(reason_, HasSubstr("schema id 8"));
   EXPECT_EQ(IdOfValue("protobuf:/a", protobuf), "missing");
-  EXPECT_FALSE(absl::StrContains(reason_, "schema id 8")) << reason_;
+  EXPECT_THAT(reason_, Not(HasSubstr("schema id 8")));
   EXPECT_EQ(IdOfValue("avro:/id+avro:/a", avro), "missing");
 }
 
@@ -520,7 +521,7 @@ TEST_F(SchemaFormats, ProtobufSchemasThatCannotBe) {
     for (int i = 0; i < times; ++i) all += text;
     return all;
   };
-  ::testing::internal::CaptureStderr();
+  testing::internal::CaptureStderr();
   for (const std::string& schema :
        {std::string("message"), std::string("syntax = \"proto9\";"), std::string("\xFF\xFE"),
         std::string("message M { int32 a = 1; int32 a = 2; }"),
@@ -535,10 +536,10 @@ TEST_F(SchemaFormats, ProtobufSchemasThatCannotBe) {
   // A descriptor whose first field has a name that is no UTF-8.
   const std::string message = BytesField(4, BytesField(1, "M") + BytesField(2, BytesField(1, "\xFF")));
   EXPECT_EQ(IdInMessage(absl::Base64Escape(message), "/id", ""), "malformed");
-  EXPECT_EQ(reason_.find('\xFF'), std::string::npos);
+  EXPECT_THAT(reason_, Not(HasSubstr("\xFF")));
   EXPECT_EQ(IdInMessage("message " + std::string(100'000, 'M'), "/id", ""), "malformed");
   EXPECT_LT(reason_.size(), 1000U);
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "absl/container/internal/hashtable_debug.h"
 #include "lethe/counters.h"
 #include "src/counters/counter_sums.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -71,9 +72,9 @@ TEST(SecretHashTest, TheKeysOfACounterDoNotCollide) {
   CounterReader deltas, totals;
   for (const std::string& key : keys) {
     ASSERT_EQ(sums.Add(key, 1), CounterSums::Added::kYes);
-    ASSERT_TRUE(deltas.Add(key, "1").ok());
+    ASSERT_OK(deltas.Add(key, "1"));
     const CounterTotal total = {"likes", "in", 0, key, 1, 1};
-    ASSERT_TRUE(totals.Add(total.RecordKey(), total.RecordValue()).ok());
+    ASSERT_OK(totals.Add(total.RecordKey(), total.RecordValue()));
   }
   EXPECT_LT(MostProbes(sums.changed(), keys), kFewProbes);
   sums.Commit();

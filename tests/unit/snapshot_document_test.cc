@@ -22,6 +22,7 @@
 #include "absl/strings/strip.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -202,16 +203,13 @@ TEST_P(SnapshotDocument, ReadsAFileToItsEnd) {
   constexpr int64_t kEvents = 40'000;
   constexpr int64_t kStartMs = 1'700'000'000'000;
   for (int64_t i = 0; i < kEvents; ++i) {
-    EXPECT_TRUE(
-        partition->Judge(absl::StrCat("id", i % 4 == 3 ? i - 1 : i), absl::FromUnixMillis(kStartMs + i))
-            .ok());
+    EXPECT_OK(
+        partition->Judge(absl::StrCat("id", i % 4 == 3 ? i - 1 : i), absl::FromUnixMillis(kStartMs + i)));
   }
   std::string path = std::filesystem::temp_directory_path() / "lethe-document-XXXXXX";
   path = mkdtemp(path.data());
-  ASSERT_TRUE(partition
-                  ->Save(path + "/p.snapshot", {"orders", 3, "fingerprint"},
-                         {.offset = 40'000, .end_offset = 40'001, .record_before = 5, .notes = "note"})
-                  .ok());
+  ASSERT_OK(partition->Save(path + "/p.snapshot", {"orders", 3, "fingerprint"},
+                            {.offset = 40'000, .end_offset = 40'001, .record_before = 5, .notes = "note"}));
   File file(Contents(path + "/p.snapshot"));
   std::filesystem::remove_all(path);
 

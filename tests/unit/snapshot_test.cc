@@ -2,6 +2,7 @@
 #include "lethe/snapshot.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -32,6 +33,7 @@
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
 #include "tests/support/snapshot_pieces.h"
+#include "tests/support/status_matchers.h"
 
 // What is done to make a file last, in its order, and a disk of which one sync fails: the first is 1, none 0.
 // Of one thread.
@@ -54,6 +56,9 @@ extern "C" int rename(const char* from, const char* to) noexcept {
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 std::string SyncOf(const std::string& path) {
   struct stat about = {};
@@ -132,7 +137,7 @@ class MemoryFile {
 
 std::unique_ptr<DedupStage> NewStage(const StageOptions& options) {
   auto stage = DedupStage::Create(options);
-  EXPECT_TRUE(stage.ok()) << stage.status();
+  EXPECT_OK(stage);
   return *std::move(stage);
 }
 
@@ -151,10 +156,9 @@ class SnapshotTest : public testing::Test {
     stage_ = NewStage(options_);
     partition_ = *stage_->Open("orders-3");
     for (int i = 0; i < 400; ++i) {
-      EXPECT_TRUE(
-          partition_->Judge(absl::StrCat("id", i % 300), absl::FromUnixMillis(kStartMs + i * 10)).ok());
+      EXPECT_OK(partition_->Judge(absl::StrCat("id", i % 300), absl::FromUnixMillis(kStartMs + i * 10)));
     }
-    ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+    ASSERT_OK(partition_->Save(path_, kOrigin, point_));
   }
 
   absl::Status Restored(const SnapshotOrigin& origin = kOrigin) { return Restored(options_, origin); }
@@ -230,15 +234,15 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
     }
     expected.assign(size, Verdict::kUnique);
     got.assign(size, Verdict::kUnique);
-    EXPECT_TRUE(never_saved->Judge(events, absl::MakeSpan(expected)).ok());
-    EXPECT_TRUE(twin->Judge(events, absl::MakeSpan(got)).ok());
+    EXPECT_OK(never_saved->Judge(events, absl::MakeSpan(expected)));
+    EXPECT_OK(twin->Judge(events, absl::MakeSpan(got)));
     ASSERT_EQ(expected, got) << "batch " << batch;
     if (random() % 4 != 0) continue;
-    ASSERT_TRUE(twin->Save(path_, kOrigin, point_).ok());
+    ASSERT_OK(twin->Save(path_, kOrigin, point_));
     ASSERT_EQ(Text(twin->Status()), Text(never_saved->Status())) << "batch " << batch;
     auto stage = NewStage(options_);
     auto restored = stage->Restore("twin", path_, kOrigin);
-    ASSERT_TRUE(restored.ok()) << restored.status();
+    ASSERT_OK(restored);
     ASSERT_EQ(Text(restored->partition->Status()), Text(never_saved->Status())) << "batch " << batch;
     // Their samples are of different moments.
     const FilterStatus expected_figures = never_saved->Status().filter;
@@ -266,19 +270,19 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
 TEST_F(SnapshotTest, AnEmptyPartition) {
   stage_ = NewStage(options_);
   partition_ = *stage_->Open("p");
-  ASSERT_TRUE(partition_->Save(path_, {}, {}).ok());
+  ASSERT_OK(partition_->Save(path_, {}, {}));
   auto restored = stage_->Restore("q", path_, {});
-  ASSERT_TRUE(restored.ok()) << restored.status();
+  ASSERT_OK(restored);
   EXPECT_EQ(restored->partition->Status().name, "q");
   EXPECT_EQ(restored->partition->stream_time(), absl::InfinitePast());
   // As new: time may be set still.
-  EXPECT_TRUE(restored->partition->StartAt(absl::FromUnixMillis(kStartMs)).ok());
+  EXPECT_OK(restored->partition->StartAt(absl::FromUnixMillis(kStartMs)));
   EXPECT_EQ(*restored->partition->Judge("a", absl::InfinitePast()), Verdict::kUnique);
   EXPECT_EQ(*restored->partition->Judge("a", absl::InfinitePast()), Verdict::kDuplicate);
-  ASSERT_TRUE(restored->partition->Save(path_, {}, {}).ok());
+  ASSERT_OK(restored->partition->Save(path_, {}, {}));
   auto again = stage_->Restore("r", path_, {});
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->partition->StartAt(absl::Now()).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK(again);
+  EXPECT_THAT(again->partition->StartAt(absl::Now()), StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(*again->partition->Judge("a", absl::InfinitePast()), Verdict::kDuplicate);
   EXPECT_EQ(*again->partition->Judge("b", absl::InfinitePast()), Verdict::kUnique);
 }
@@ -288,7 +292,7 @@ TEST_F(SnapshotTest, TheKeyAndThePointComeBack) {
   options_.hash_seed = 8;
   const auto other = NewStage(options_);
   const auto restored = other->Restore("p", path_, kOrigin);
-  ASSERT_TRUE(restored.ok()) << restored.status();
+  ASSERT_OK(restored);
   EXPECT_EQ(restored->partition->Hash("x"), partition_->Hash("x"));
   EXPECT_EQ(*restored->partition->Judge("id7", absl::InfinitePast()), Verdict::kDuplicate);
   EXPECT_EQ(restored->point.offset, 400);
@@ -299,9 +303,9 @@ TEST_F(SnapshotTest, TheKeyAndThePointComeBack) {
 // The key that follows from what the file of a partition says, if the reader has the given secret.
 HashKey KeyInFile(const std::string& path, HashKey secret) {
   absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path);
-  EXPECT_TRUE(reader.ok()) << reader.status();
+  EXPECT_OK(reader);
   const absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
-  EXPECT_TRUE(header.ok()) << header.status();
+  EXPECT_OK(header);
   return PartitionKeyOf(secret, header->salt).key;
 }
 
@@ -313,7 +317,7 @@ TEST_F(SnapshotTest, WithoutItsSecretItIsNotRestoredAndDoesNotTellTheKey) {
     const auto stage = NewStage(options_);
     const auto partition = *stage->Open("p");
     EXPECT_EQ(*partition->Judge("id7", absl::InfinitePast()), Verdict::kUnique);
-    ASSERT_TRUE(partition->Save(path_, kOrigin, {}).ok());
+    ASSERT_OK(partition->Save(path_, kOrigin, {}));
     const IdHash hash = partition->Hash("id7");
     EXPECT_EQ(HashId("id7", KeyInFile(path_, own)), hash);
     EXPECT_EQ(HashId("id7", KeyInFile(path_, {})) == hash, own.high == 0);
@@ -323,14 +327,14 @@ TEST_F(SnapshotTest, WithoutItsSecretItIsNotRestoredAndDoesNotTellTheKey) {
       const auto reader = NewStage(options_);
       const auto restored = reader->Restore("p", path_, kOrigin);
       if (other.low != own.low || other.high != own.high) {
-        EXPECT_EQ(restored.status().code(), absl::StatusCode::kFailedPrecondition);
+        EXPECT_THAT(restored.status(), StatusIs(absl::StatusCode::kFailedPrecondition));
         continue;
       }
-      ASSERT_TRUE(restored.ok()) << restored.status();
+      ASSERT_OK(restored);
       EXPECT_EQ(*restored->partition->Judge("id7", absl::InfinitePast()), Verdict::kDuplicate);
     }
     const auto report = InspectSnapshot(path_);
-    ASSERT_TRUE(report.ok()) << report.status();
+    ASSERT_OK(report);
     EXPECT_EQ(report->partition.filter.ids, 1);
   }
 }
@@ -343,16 +347,16 @@ TEST_F(SnapshotTest, HashesOfAnotherPartitionAreRefused) {
   const auto other = NewStage(options_);
   const auto opened = *other->Open("q");
   const auto restored = other->Restore("p", path_, kOrigin);
-  ASSERT_TRUE(restored.ok()) << restored.status();
+  ASSERT_OK(restored);
   Partition& partition = *restored->partition;
   const auto refuses = [&](HashedId id) {
     const std::vector<Event> events = {{.id = partition.Hash("new")}, {.id = id}};
     std::vector<Verdict> verdicts(events.size());
-    EXPECT_EQ(partition.Judge(events, absl::MakeSpan(verdicts)).code(), kRefused);
-    EXPECT_EQ(partition.Replay(events).code(), kRefused);
+    EXPECT_THAT(partition.Judge(events, absl::MakeSpan(verdicts)), StatusIs(kRefused));
+    EXPECT_THAT(partition.Replay(events), StatusIs(kRefused));
     Transaction transaction = *partition.Begin();
-    EXPECT_EQ(transaction.Judge(events, absl::MakeSpan(verdicts)).code(), kRefused);
-    EXPECT_EQ(transaction.Forget(id).code(), kRefused);
+    EXPECT_THAT(transaction.Judge(events, absl::MakeSpan(verdicts)), StatusIs(kRefused));
+    EXPECT_THAT(transaction.Forget(id), StatusIs(kRefused));
     transaction.Commit();
   };
   refuses(opened->Hash("id7"));
@@ -380,8 +384,8 @@ TEST_F(SnapshotTest, EveryFlippedBitIsFound) {
     for (size_t bit = all ? 0 : i % 8; bit < (all ? 8 : i % 8 + 1); ++bit) {
       file.Change(i, {static_cast<char>(good[i] ^ (1 << bit))});
       const absl::Status status = stage->Restore("p", file.path(), kOrigin).status();
-      ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << "byte " << i << ": " << status;
-      ASSERT_TRUE(absl::StrContains(status.message(), file.path())) << status;
+      ASSERT_THAT(status, StatusIs(absl::StatusCode::kDataLoss)) << "byte " << i;
+      ASSERT_THAT(status.message(), HasSubstr(file.path()));
       ASSERT_TRUE(absl::StrContains(status.message(), "is damaged in the ") ||
                   absl::StrContains(status.message(), "is cut: ") ||
                   (i < 8 && absl::StrContains(status.message(), "its first bytes are damaged")))
@@ -390,7 +394,7 @@ TEST_F(SnapshotTest, EveryFlippedBitIsFound) {
     file.Change(i, {good[i]});
   }
   EXPECT_EQ(stage->memory().used_bytes(), 0);
-  EXPECT_TRUE(stage->Restore("p", file.path(), kOrigin).ok());
+  EXPECT_OK(stage->Restore("p", file.path(), kOrigin));
 }
 
 TEST_F(SnapshotTest, EveryCutIsFound) {
@@ -401,9 +405,9 @@ TEST_F(SnapshotTest, EveryCutIsFound) {
   for (size_t size = good.size(); size-- > 0;) {
     file.Cut(size);
     const absl::Status status = stage->Restore("p", file.path(), kOrigin).status();
-    ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << size;
+    ASSERT_THAT(status, StatusIs(absl::StatusCode::kDataLoss)) << size;
     const std::string what = size < 8 ? "is not a snapshot" : absl::StrCat("is cut: it ends at byte ", size);
-    ASSERT_TRUE(absl::StrContains(status.message(), what)) << status;
+    ASSERT_THAT(status.message(), HasSubstr(what));
   }
 }
 
@@ -411,9 +415,9 @@ TEST_F(SnapshotTest, ExcessBytesAreFound) {
   SaveSmall();
   const std::string good = Contents(path_);
   Put(path_, good + '\0');
-  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Restored(), StatusIs(absl::StatusCode::kDataLoss));
   Put(path_, good + good);
-  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Restored(), StatusIs(absl::StatusCode::kDataLoss));
 }
 
 // Two pieces of the same size, each whole, in each other's place.
@@ -422,9 +426,9 @@ TEST_F(SnapshotTest, ExchangedPiecesAreFound) {
   stage_ = NewStage(options_);
   partition_ = *stage_->Open("p");
   for (int i = 0; i < 900'000; ++i)
-    EXPECT_TRUE(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100)).ok());
-  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
-  ASSERT_TRUE(Restored().ok());
+    EXPECT_OK(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100)));
+  ASSERT_OK(partition_->Save(path_, kOrigin, point_));
+  ASSERT_OK(Restored());
   std::string bad = Contents(path_);
   const std::vector<std::string> pieces = PiecesOf(bad);
   ASSERT_EQ(pieces[4].size(), kPieceBytes);
@@ -433,7 +437,7 @@ TEST_F(SnapshotTest, ExchangedPiecesAreFound) {
   const auto size = static_cast<std::ptrdiff_t>(kPieceBytes + kChecksumBytes);
   std::swap_ranges(bad.begin() + first, bad.begin() + first + size, bad.begin() + first + size);
   Put(path_, bad);
-  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Restored(), StatusIs(absl::StatusCode::kDataLoss));
 }
 
 // Numbers that are not true, under checksums that are.
@@ -464,8 +468,7 @@ TEST_F(SnapshotTest, LiesAreNotBelieved) {
         ++accepted;
         // What it says may be wrong, but it works.
         for (int i = 0; i < 300; ++i) {
-          EXPECT_TRUE(
-              restored->partition->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i * 100)).ok());
+          EXPECT_OK(restored->partition->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i * 100)));
         }
       }
     }
@@ -477,9 +480,8 @@ TEST_F(SnapshotTest, LiesAreNotBelieved) {
 TEST_F(SnapshotTest, OfAnotherConfiguration) {
   SaveSmall();
   const auto refused = [&](const absl::Status& status, absl::string_view what) {
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), what)) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), path_)) << status;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(what)));
+    EXPECT_THAT(status.message(), HasSubstr(path_));
   };
   SnapshotOrigin origin = kOrigin;
   origin.topic = "payments";
@@ -512,7 +514,7 @@ TEST_F(SnapshotTest, AHorizonMayEndWithinANanosecond) {
   options_.horizon = absl::Seconds(1) / 3;
   ASSERT_NE(options_.horizon, absl::Nanoseconds(absl::ToInt64Nanoseconds(options_.horizon)));
   SaveSmall();
-  EXPECT_TRUE(Restored().ok()) << Restored();
+  EXPECT_OK(Restored());
 }
 
 // In an earlier one the ids were in other places.
@@ -524,30 +526,28 @@ TEST_F(SnapshotTest, OfAnotherVersion) {
     other[0][8] = version;
     Put(path_, Sealed(other));
     const absl::Status status = Restored();
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat("has the format version ", int{version})))
-        << status;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                 HasSubstr(absl::StrCat("has the format version ", int{version}))));
   }
 }
 
 TEST_F(SnapshotTest, OfNoSnapshot) {
-  EXPECT_EQ(Restored().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Restored(), StatusIs(absl::StatusCode::kNotFound));
   Put(path_, "");
-  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Restored(), StatusIs(absl::StatusCode::kDataLoss));
   Put(path_, std::string(1000, 'x'));
-  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Restored(), StatusIs(absl::StatusCode::kDataLoss));
   for (const std::string& other :
        {std::string(), std::string("a.host.name\n"), Sealed({std::string(16, 'x')})}) {
     Put(path_, other);
-    EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
-    EXPECT_TRUE(absl::StrContains(Restored().message(), "is not a snapshot")) << Restored();
-    EXPECT_FALSE(absl::StrContains(Restored().message(), "delete")) << "it may be any file: " << Restored();
+    EXPECT_THAT(Restored(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is not a snapshot")));
+    EXPECT_THAT(Restored().message(), Not(HasSubstr("delete"))) << "it may be any file";
   }
   path_ = folder_;
-  EXPECT_EQ(Restored().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Restored(), StatusIs(absl::StatusCode::kInvalidArgument));
   path_ = folder_ + "/pipe";
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_EQ(Restored().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Restored(), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 // A filter grew to what another limit has no room for.
@@ -556,13 +556,12 @@ TEST_F(SnapshotTest, MemoryIsTakenFromTheBudgetFirst) {
   stage_ = NewStage(options_);
   partition_ = *stage_->Open("p");
   for (int i = 0; i < 300'000; ++i) {
-    EXPECT_TRUE(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100)).ok());
+    EXPECT_OK(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100)));
   }
-  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  ASSERT_OK(partition_->Save(path_, kOrigin, point_));
   options_.memory_limit_bytes = 512 << 10;
   const absl::Status status = Restored();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), path_)) << status;
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(path_)));
 }
 
 // Whoever waits for a large one is asked with every megabyte, and may have enough of it.
@@ -572,18 +571,17 @@ TEST_F(SnapshotTest, ReadingCanBeCancelledAtAnyPiece) {
   stage_ = NewStage(options_);
   partition_ = *stage_->Open("p");
   for (int i = 0; i < 300'000; ++i) {
-    EXPECT_TRUE(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100)).ok());
+    EXPECT_OK(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100)));
   }
-  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  ASSERT_OK(partition_->Save(path_, kOrigin, point_));
   const auto stage = NewStage(options_);
   int asked = 0;
-  ASSERT_TRUE(stage->Restore("p", path_, kOrigin, [&] { return ++asked > 0; }).ok());
+  ASSERT_OK(stage->Restore("p", path_, kOrigin, [&] { return ++asked > 0; }));
   EXPECT_GT(asked, static_cast<int>(std::filesystem::file_size(path_) >> 20));
   for (int last = 1; last <= asked; ++last) {
     int left = last;
     const absl::Status status = stage->Restore("p", path_, kOrigin, [&] { return --left > 0; }).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), path_)) << status;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled, HasSubstr(path_)));
     EXPECT_EQ(left, 0);
     EXPECT_EQ(stage->memory().used_bytes(), 0);
   }
@@ -595,14 +593,14 @@ TEST_F(SnapshotTest, AnAuditThatDoesNotFitIsHalved) {
   options_.memory_limit_bytes = 32 << 20;
   SaveSmall();
   for (int i = 0; i < 20'000; ++i)
-    EXPECT_TRUE(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs)).ok());
-  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+    EXPECT_OK(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs)));
+  ASSERT_OK(partition_->Save(path_, kOrigin, point_));
   const PartitionStatus saved = partition_->Status();
   EXPECT_EQ(saved.audit.share, 1);
   options_.memory_limit_bytes = (saved.filter.memory_bytes + (64 << 10)) * 8 / 7;
   const auto stage = NewStage(options_);
   const auto restored = stage->Restore("p", path_, kOrigin);
-  ASSERT_TRUE(restored.ok()) << restored.status();
+  ASSERT_OK(restored);
   const PartitionStatus status = restored->partition->Status();
   EXPECT_LT(status.audit.share, 1);
   EXPECT_GT(status.audit.ids, 0);
@@ -618,10 +616,10 @@ TEST_F(SnapshotTest, TheSmallerShareIsAudited) {
     options_.audit_share = share;
     const auto stage = NewStage(options_);
     const auto restored = stage->Restore("p", path_, kOrigin);
-    ASSERT_TRUE(restored.ok());
+    ASSERT_OK(restored);
     EXPECT_EQ(restored->partition->Status().audit.share, std::min(share, 0.25));
     for (int i = 0; i < 300; ++i)
-      EXPECT_TRUE(restored->partition->Judge(absl::StrCat("id", i), absl::InfinitePast()).ok());
+      EXPECT_OK(restored->partition->Judge(absl::StrCat("id", i), absl::InfinitePast()));
     EXPECT_EQ(restored->partition->Status().audit.false_drops, 0);
   }
 }
@@ -631,13 +629,12 @@ TEST_F(SnapshotTest, NoTransactionMayBeOpen) {
   const std::string before = Contents(path_);
   {
     const auto transaction = partition_->Begin();
-    ASSERT_TRUE(transaction.ok());
+    ASSERT_OK(transaction);
     const absl::Status status = partition_->Save(path_, kOrigin, point_);
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_TRUE(absl::StrContains(status.message(), "orders-3")) << status;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("orders-3")));
   }
   EXPECT_EQ(Contents(path_), before);
-  EXPECT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  EXPECT_OK(partition_->Save(path_, kOrigin, point_));
   EXPECT_EQ(Contents(path_), before);
 }
 
@@ -657,7 +654,7 @@ TEST_F(SnapshotTest, EventsMayBeJudgedMeanwhile) {
     for (int i = 0; i < kEvents; ++i) {
       const Event each = event(i);
       Verdict verdict;
-      EXPECT_TRUE(partition_->Judge({&each, 1}, {&verdict, 1}).ok());
+      EXPECT_OK(partition_->Judge({&each, 1}, {&verdict, 1}));
       ASSERT_EQ(verdict, Verdict::kUnique);
       judged = i + 1;
     }
@@ -665,13 +662,13 @@ TEST_F(SnapshotTest, EventsMayBeJudgedMeanwhile) {
   for (bool more = true; more;) {
     const int start = judged;
     more = start < kEvents;
-    ASSERT_TRUE(partition_->Save(path_, kOrigin, {.offset = start, .end_offset = judged}).ok());
+    ASSERT_OK(partition_->Save(path_, kOrigin, {.offset = start, .end_offset = judged}));
     const auto stage = NewStage(options_);
     const auto restored = stage->Restore("p", path_, kOrigin);
-    ASSERT_TRUE(restored.ok()) << restored.status();
+    ASSERT_OK(restored);
     for (auto i = static_cast<int>(restored->point.offset); i < restored->point.end_offset; ++i) {
       const Event each = event(i);
-      ASSERT_TRUE(restored->partition->Replay({&each, 1}).ok());
+      ASSERT_OK(restored->partition->Replay({&each, 1}));
     }
     for (int i = 0; i < restored->point.end_offset; ++i) {
       ASSERT_EQ(*restored->partition->Judge(absl::StrCat(i), absl::InfinitePast()), Verdict::kDuplicate) << i;
@@ -686,11 +683,11 @@ TEST_F(SnapshotTest, OtherEnginesSayThatTheyCannot) {
   options_.memory_limit_bytes = 2 * ExactFilter::kBytes;
   const auto stage = *DedupStage::Create(options_, ExactFilter::Factory());
   auto partition = *stage->Open("p");
-  EXPECT_EQ(partition->Save(path_, kOrigin, point_).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(partition->Save(path_, kOrigin, point_), StatusIs(absl::StatusCode::kUnimplemented));
   EXPECT_FALSE(std::filesystem::exists(path_) || std::filesystem::exists(path_ + ".new"));
   partition.reset();
-  EXPECT_EQ(stage->Restore("p", path_ + ".compact", kOrigin).status().code(),
-            absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(stage->Restore("p", path_ + ".compact", kOrigin).status(),
+              StatusIs(absl::StatusCode::kUnimplemented));
 }
 
 TEST_F(SnapshotTest, EnginesWithoutSnapshotsSaySo) {
@@ -699,10 +696,10 @@ TEST_F(SnapshotTest, EnginesWithoutSnapshotsSaySo) {
   for (const Reference engine : {Reference::kRecycled, Reference::kOpposite}) {
     const auto stage = *CreateStage(engine, options_);
     const auto partition = *stage->Open("p");
-    EXPECT_TRUE(partition->Judge("a", absl::FromUnixMillis(kStartMs)).ok());
+    EXPECT_OK(partition->Judge("a", absl::FromUnixMillis(kStartMs)));
     for (const absl::Status& status :
          {partition->Save(path_, kOrigin, point_), stage->Restore("q", path_, kOrigin).status()}) {
-      EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnimplemented));
     }
   }
   EXPECT_EQ(Contents(path_), before);
@@ -715,14 +712,14 @@ class SnapshotFaultTest : public SnapshotTest {
     SnapshotTest::SetUp();
     SaveSmall();
     old_ = Contents(path_);
-    EXPECT_TRUE(partition_->Judge("one more", absl::InfinitePast()).ok());
+    EXPECT_OK(partition_->Judge("one more", absl::InfinitePast()));
   }
   void ExpectOld() {
     EXPECT_EQ(Contents(path_), old_);
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
-    EXPECT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+    EXPECT_OK(partition_->Save(path_, kOrigin, point_));
     EXPECT_NE(Contents(path_), old_);
-    EXPECT_TRUE(Restored().ok());
+    EXPECT_OK(Restored());
   }
   std::string old_;
 };
@@ -737,7 +734,7 @@ TEST_F(SnapshotFaultTest, NoRoomAtAnyByte) {
     const absl::Status status = partition_->Save(path_, kOrigin, point_);
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
     ASSERT_FALSE(status.ok()) << limit;
-    ASSERT_TRUE(absl::StrContains(status.message(), absl::StrCat("writing at byte ", limit))) << status;
+    ASSERT_THAT(status.message(), HasSubstr(absl::StrCat("writing at byte ", limit)));
   }
   ExpectOld();
 }
@@ -746,7 +743,7 @@ TEST_F(SnapshotFaultTest, NoRoomAtAnyByte) {
 // a name without a content, or the old name after all.
 TEST_F(SnapshotFaultTest, LastsWhenItIsSaved) {
   disk_calls.clear();
-  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  ASSERT_OK(partition_->Save(path_, kOrigin, point_));
   EXPECT_EQ(disk_calls,
             (std::vector<std::string>{SyncOf(path_), absl::StrCat("rename ", path_, ".new to ", path_),
                                       SyncOf(folder_)}));
@@ -755,7 +752,7 @@ TEST_F(SnapshotFaultTest, LastsWhenItIsSaved) {
 TEST_F(SnapshotFaultTest, AFileThatIsNotSynced) {
   failing_sync = 1;
   const absl::Status status = partition_->Save(path_, kOrigin, point_);
-  EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat(path_, ".new: syncing it"))) << status;
+  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat(path_, ".new: syncing it")));
   EXPECT_EQ(failing_sync, 0);
   ExpectOld();
 }
@@ -764,35 +761,35 @@ TEST_F(SnapshotFaultTest, AFileThatIsNotSynced) {
 TEST_F(SnapshotFaultTest, AFolderThatIsNotSynced) {
   failing_sync = 2;
   const absl::Status status = partition_->Save(path_, kOrigin, point_);
-  EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat(path_, ": syncing its folder"))) << status;
+  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat(path_, ": syncing its folder")));
   EXPECT_EQ(failing_sync, 0);
   EXPECT_NE(Contents(path_), old_);
-  EXPECT_TRUE(Restored().ok()) << Restored();
+  EXPECT_OK(Restored());
   EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
 }
 
 TEST_F(SnapshotFaultTest, LeftoversOfACrashAreReplaced) {
   Put(path_ + ".new", "half a snapshot");
   ASSERT_EQ(chmod((path_ + ".new").c_str(), 0666), 0);
-  EXPECT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
-  EXPECT_TRUE(Restored().ok());
+  EXPECT_OK(partition_->Save(path_, kOrigin, point_));
+  EXPECT_OK(Restored());
   EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0600));
   EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
 }
 
 TEST_F(SnapshotFaultTest, NoPlaceForIt) {
-  EXPECT_EQ(partition_->Save(folder_ + "/no/p", kOrigin, point_).code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(partition_->Save(folder_ + "/no/p", kOrigin, point_), StatusIs(absl::StatusCode::kNotFound));
   std::filesystem::create_directory(folder_ + "/taken");
   EXPECT_FALSE(partition_->Save(folder_ + "/taken", kOrigin, point_).ok());
   std::filesystem::remove(folder_ + "/taken");
-  EXPECT_EQ(partition_->Save("", kOrigin, point_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(partition_->Save("", kOrigin, point_), StatusIs(absl::StatusCode::kInvalidArgument));
   ExpectOld();
 }
 
 TEST_F(SnapshotFaultTest, TextsHaveAnEnd) {
   SnapshotOrigin origin = kOrigin;
   origin.topic = std::string(65'537, 'x');
-  EXPECT_EQ(partition_->Save(path_, origin, point_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(partition_->Save(path_, origin, point_), StatusIs(absl::StatusCode::kInvalidArgument));
   ExpectOld();
 }
 
@@ -807,7 +804,7 @@ TEST_P(SnapshotInspectTest, DescribesIt) {
   options_.audit_share = 1;
   SaveSmall();
   const absl::StatusOr<SnapshotReport> report = InspectSnapshot(path_);
-  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_OK(report);
   EXPECT_EQ(report->format_version, 9);
   EXPECT_EQ(report->file_bytes, static_cast<int64_t>(std::filesystem::file_size(path_)));
   EXPECT_EQ(report->origin.topic, "orders");
@@ -832,8 +829,8 @@ TEST_P(SnapshotInspectTest, DescribesIt) {
   std::string bad = Contents(path_);
   bad[bad.size() / 2] ^= 1;
   Put(path_, bad);
-  EXPECT_EQ(InspectSnapshot(path_).status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(InspectSnapshot(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(InspectSnapshot(path_).status(), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(InspectSnapshot(folder_ + "/none").status(), StatusIs(absl::StatusCode::kNotFound));
 }
 
 }  // namespace

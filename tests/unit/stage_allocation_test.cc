@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "lethe/stage.h"
 #include "tests/support/exact_filter.h"
+#include "tests/support/status_matchers.h"
 
 namespace {
 
@@ -51,13 +52,11 @@ TEST_P(StageAllocationTest, NoneOnceTheLargestTransactionWasSeen) {
   const auto transact = [&](bool commit) {
     Transaction transaction = *partition->Begin();
     for (size_t half : {size_t{0}, kBatch / 2}) {
-      EXPECT_TRUE(transaction
-                      .Judge(absl::MakeConstSpan(events).subspan(half, kBatch / 2),
-                             absl::MakeSpan(verdicts).subspan(half, kBatch / 2))
-                      .ok());
+      EXPECT_OK(transaction.Judge(absl::MakeConstSpan(events).subspan(half, kBatch / 2),
+                                  absl::MakeSpan(verdicts).subspan(half, kBatch / 2)));
     }
-    EXPECT_TRUE(transaction.Judge("one more", events[0].time).ok());
-    EXPECT_TRUE(transaction.Forget(events[0].id).ok());
+    EXPECT_OK(transaction.Judge("one more", events[0].time));
+    EXPECT_OK(transaction.Forget(events[0].id));
     if (commit) transaction.Commit();
   };
   // Shards get unlike shares of a batch, so the first transaction is larger than those that follow.
@@ -65,12 +64,12 @@ TEST_P(StageAllocationTest, NoneOnceTheLargestTransactionWasSeen) {
     Transaction transaction = *partition->Begin();
     for (int batch = 0; batch < 2; ++batch) {
       fill();
-      EXPECT_TRUE(transaction.Judge(events, absl::MakeSpan(verdicts)).ok());
+      EXPECT_OK(transaction.Judge(events, absl::MakeSpan(verdicts)));
     }
   }
   for (int i = 0; i < 6; ++i) {
     fill();
-    ASSERT_TRUE(partition->Replay(events).ok());
+    ASSERT_OK(partition->Replay(events));
   }
   const int64_t audit_before = partition->Status().audit.memory_bytes;
   const int64_t before = allocations;
@@ -78,10 +77,10 @@ TEST_P(StageAllocationTest, NoneOnceTheLargestTransactionWasSeen) {
   transact(false);
   transact(true);
   fill();
-  EXPECT_TRUE(partition->Judge(events, absl::MakeSpan(verdicts)).ok());
-  EXPECT_TRUE(partition->Judge("a single one", absl::FromUnixMillis(1)).ok());
+  EXPECT_OK(partition->Judge(events, absl::MakeSpan(verdicts)));
+  EXPECT_OK(partition->Judge("a single one", absl::FromUnixMillis(1)));
   fill();
-  ASSERT_TRUE(partition->Replay(events).ok());
+  ASSERT_OK(partition->Replay(events));
   const int64_t made = allocations - before;
   // The audit grows as a filter does, with what it holds: part by part, by 64 places of 48 bytes at least.
   const int64_t grown = partition->Status().audit.memory_bytes - audit_before;

@@ -22,6 +22,7 @@
 #include "src/stage/stream_time.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -122,7 +123,7 @@ class Reader {
   void Judge(Judging& judging, size_t next, size_t end, const Reading& reading, std::mt19937_64& random) {
     while (next < end) {
       const size_t size = std::min(end - next, 1 + random() % reading.most_in_batch);
-      ASSERT_TRUE(judging.Judge(Events(next, size), absl::MakeSpan(read_.verdicts).subspan(next, size)).ok());
+      ASSERT_OK(judging.Judge(Events(next, size), absl::MakeSpan(read_.verdicts).subspan(next, size)));
       next += size;
     }
   }
@@ -131,7 +132,7 @@ class Reader {
     partition_ = *stage_->Open("log");
     for (size_t first = 0; first < committed;) {
       const size_t size = std::min(committed - first, 1 + random() % 3000);
-      ASSERT_TRUE(partition_->Replay(Events(first, size)).ok());
+      ASSERT_OK(partition_->Replay(Events(first, size)));
       first += size;
     }
     replayed_ = committed;

@@ -13,6 +13,7 @@
 #include "src/reference/any_engine.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -108,7 +109,7 @@ class Reader {
     aborted_.clear();  // for ids older than the horizon the new filter may answer otherwise
     for (size_t first = 0; first < committed_;) {
       const size_t size = std::min(committed_ - first, 1 + random_() % 3000);
-      ASSERT_TRUE(partition_->Replay(Events(first, size)).ok());
+      ASSERT_OK(partition_->Replay(Events(first, size)));
       first += size;
     }
   }
@@ -122,7 +123,7 @@ class Reader {
     while (next < end) {
       const size_t size = std::min(end - next, 1 + random_() % 300);
       std::vector<Verdict> some(size);
-      EXPECT_TRUE(transaction.Judge(Events(next, size), absl::MakeSpan(some)).ok());
+      EXPECT_OK(transaction.Judge(Events(next, size), absl::MakeSpan(some)));
       for (size_t i = 0; i < size; ++i) verdicts[next + i] = some[i];
       next += size;
     }

@@ -10,6 +10,7 @@
 #include "lethe/stage.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -52,7 +53,7 @@ Outcome Judge(const std::vector<Record>& log, int64_t horizon_ms, std::mt19937_6
     }
     std::vector<Verdict> verdicts(size);
     Transaction transaction = *partition->Begin();
-    EXPECT_TRUE(transaction.Judge(events, absl::MakeSpan(verdicts)).ok());
+    EXPECT_OK(transaction.Judge(events, absl::MakeSpan(verdicts)));
     if (random() % 4 == 0) continue;  // aborted, to be judged again
     transaction.Commit();
     for (size_t i = first; i < first + size; ++i) {
@@ -135,10 +136,10 @@ TEST(StageQuietTest, AReplayRemembersNoIdForLongerThanItsHorizon) {
   auto partition = *stage->Open("replayed");
   const std::vector<Record> log = InTurn(kAgain, 1000, 49 * kSecond);
   const auto time_of = [&](int record) { return absl::FromUnixMillis(kStartMs + record * 49 * kSecond); };
-  ASSERT_TRUE(partition->StartAt(time_of(kFirst - 50)).ok());
+  ASSERT_OK(partition->StartAt(time_of(kFirst - 50)));
   for (int i = kFirst; i < kAgain; ++i) {
     const Event event = {.id = partition->Hash(absl::StrCat(log[i].id)), .time = time_of(i)};
-    ASSERT_TRUE(partition->Replay({&event, 1}).ok());
+    ASSERT_OK(partition->Replay({&event, 1}));
   }
   // Few of them: they have the same time. Ages are in records, of which a horizon has 73.
   for (const int age : {90, 95, 100, 110}) {
@@ -164,7 +165,7 @@ TEST(StageQuietTest, NoIdIsForgottenForAnOlderCopyOfIt) {
         Verdict verdict = Verdict::kUnique;
         const absl::Status taken =
             replays ? partition->Replay({&event, 1}) : partition->Judge({&event, 1}, {&verdict, 1});
-        ASSERT_TRUE(taken.ok());
+        ASSERT_OK(taken);
       };
       take("id", 120);
       for (int i = 0; i < 110; ++i) take(absl::StrCat(i), 125 + i);
@@ -215,10 +216,10 @@ TEST(StageQuietTest, IdsAreHeldOnce) {
       Verdict verdict = Verdict::kDuplicate;
       if (in_transactions) {
         Transaction transaction = *partition->Begin();
-        ASSERT_TRUE(transaction.Judge({&event, 1}, {&verdict, 1}).ok());
+        ASSERT_OK(transaction.Judge({&event, 1}, {&verdict, 1}));
         transaction.Commit();
       } else {
-        ASSERT_TRUE(partition->Judge({&event, 1}, {&verdict, 1}).ok());
+        ASSERT_OK(partition->Judge({&event, 1}, {&verdict, 1}));
       }
       ASSERT_EQ(verdict, Verdict::kUnique);
     }
@@ -325,8 +326,8 @@ TEST(StageQuietTest, AReplayOfADisorderedLogKnowsWhatLiveJudgingDid) {
       const Event live = event_of(*judged, record);
       const Event again = event_of(*replayed, record);
       Verdict verdict = Verdict::kUnique;
-      ASSERT_TRUE(judged->Judge({&live, 1}, {&verdict, 1}).ok());
-      ASSERT_TRUE(replayed->Replay({&again, 1}).ok());
+      ASSERT_OK(judged->Judge({&live, 1}, {&verdict, 1}));
+      ASSERT_OK(replayed->Replay({&again, 1}));
       if (verdict == Verdict::kDuplicate) continue;
       int64_t& latest_ms = passed_ms.try_emplace(record.id, record.time_ms).first->second;
       latest_ms = std::max(latest_ms, record.time_ms);
@@ -336,7 +337,7 @@ TEST(StageQuietTest, AReplayOfADisorderedLogKnowsWhatLiveJudgingDid) {
       const Event event = event_of(partition, next);
       Verdict verdict = Verdict::kUnique;
       Transaction transaction = *partition.Begin();  // it is aborted
-      EXPECT_TRUE(transaction.Judge({&event, 1}, {&verdict, 1}).ok());
+      EXPECT_OK(transaction.Judge({&event, 1}, {&verdict, 1}));
       return verdict;
     };
     for (int probe = 0; probe < 50; ++probe) {

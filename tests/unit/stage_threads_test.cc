@@ -14,6 +14,7 @@
 #include "lethe/stage.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -80,7 +81,7 @@ TEST_P(StageThreadsTest, OneStep) {
     while (!done) EXPECT_LE(partition_->Status().unique, static_cast<int64_t>(kIds));
   });
   JudgeInAllThreads(Seeds(), [this](const std::vector<Event>& events, absl::Span<Verdict> verdicts) {
-    EXPECT_TRUE(partition_->Judge(events, verdicts).ok());
+    EXPECT_OK(partition_->Judge(events, verdicts));
   });
   done = true;
   watcher.join();
@@ -92,7 +93,7 @@ TEST_P(StageThreadsTest, InOneTransaction) {
   const std::vector<uint64_t> seeds = Seeds();
   Transaction transaction = *partition_->Begin();
   const auto judge = [&](const std::vector<Event>& events, absl::Span<Verdict> verdicts) {
-    EXPECT_TRUE(transaction.Judge(events, verdicts).ok());
+    EXPECT_OK(transaction.Judge(events, verdicts));
   };
   JudgeInAllThreads(seeds, judge);
   for (auto& passes : passes_) EXPECT_EQ(passes.exchange(0), 1);
@@ -123,8 +124,7 @@ TEST_P(StageThreadsTest, TransactionsComeAndGoWhileOthersJudge) {
     while (!done && batches == seen) std::this_thread::yield();
     seen = batches;
     Transaction transaction = *partition_->Begin();
-    for (int i = 0; i < 20; ++i)
-      EXPECT_TRUE(transaction.Judge(absl::StrCat("t", round, "/", i), kStart).ok());
+    for (int i = 0; i < 20; ++i) EXPECT_OK(transaction.Judge(absl::StrCat("t", round, "/", i), kStart));
     std::this_thread::yield();
     if (round % 2 == 0) {
       transaction.Commit();
@@ -166,11 +166,11 @@ TEST_P(StageThreadsTest, EveryPairOfCallsMayRunAtOnce) {
       {false, [&](int) { EXPECT_GE(partition_->Status().unique, 0); }},
       {false, [&](int) { partition_->stream_time(); }},
       {false, [&](int) { transact(); }},
-      {true, [&](int i) { EXPECT_TRUE(open->Judge(absl::StrCat("two", i), kStart).ok()); }},
-      {true, [&](int i) { EXPECT_TRUE(open->Observe(kStart + absl::Milliseconds(i)).ok()); }},
-      {true, [&](int i) { EXPECT_TRUE(open->Forget(partition_->Hash(absl::StrCat("two", i))).ok()); }},
+      {true, [&](int i) { EXPECT_OK(open->Judge(absl::StrCat("two", i), kStart)); }},
+      {true, [&](int i) { EXPECT_OK(open->Observe(kStart + absl::Milliseconds(i))); }},
+      {true, [&](int i) { EXPECT_OK(open->Forget(partition_->Hash(absl::StrCat("two", i)))); }},
       {true, [&](int) { EXPECT_GE(open->pending_bytes(), 0); }},
-      {true, [&](int) { EXPECT_TRUE(open->status().ok()); }},
+      {true, [&](int) { EXPECT_OK(open->status()); }},
   };
   for (const auto& [needs_first, first] : calls) {
     for (const auto& [needs_second, second] : calls) {
@@ -220,7 +220,7 @@ TEST(StatusTest, LooksAtTheFilterWhileOthersJudge) {
   std::atomic<bool> done = false;
   std::thread judge([&] {
     while (!done) {
-      EXPECT_TRUE(partition->Judge(absl::StrCat(judged++), kStart).ok());
+      EXPECT_OK(partition->Judge(absl::StrCat(judged++), kStart));
     }
   });
   // Would never end if events waited for it.
@@ -266,7 +266,7 @@ TEST(StatusTest, LooksAgainOnlyInAnotherEpochAndAtSoManyLinesInAll) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(partition->Status().filter.fpp.estimated, 0.25);
   EXPECT_EQ(samples, kShards);
   EXPECT_EQ(lines, EngineFilter::kSampledLines);
-  ASSERT_TRUE(partition->AdvanceTo(kStart).ok());
+  ASSERT_OK(partition->AdvanceTo(kStart));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(partition->Status().filter.fpp.estimated, 0.25);
   EXPECT_EQ(samples, 2 * kShards);
 }
@@ -296,7 +296,7 @@ TEST_F(GrowingThreadsTest, ShardsThatGrowAtOnceShareALimit) {
     }
   });
   JudgeInAllThreads(Seeds(), [this](const std::vector<Event>& events, absl::Span<Verdict> verdicts) {
-    EXPECT_TRUE(partition_->Judge(events, verdicts).ok());
+    EXPECT_OK(partition_->Judge(events, verdicts));
   });
   done = true;
   watcher.join();

@@ -38,7 +38,7 @@ class FakeHeaders : public RecordHeaders {
   Headers headers_;
 };
 
-class SurveyTest : public ::testing::Test {
+class SurveyTest : public testing::Test {
  protected:
   void Look(absl::string_view id) { Make(*IdSpec::Parse(id)); }
   void LookForId() { Make(std::nullopt); }
@@ -319,7 +319,7 @@ TEST_F(SurveyTest, AnIdOfAMixedTopicIsNotCalledWrong) {
   survey_ = std::make_unique<Survey>(options);
   WithRetries(6000, [&](int i) {
     const std::string id = absl::StrFormat("o%05d", i);
-    Add("k", i % 10 < 4 ? testing::Framed(42, "\x0C" + id) : absl::StrCat("<order ", i, ">"));
+    Add("k", i % 10 < 4 ? test::Framed(42, "\x0C" + id) : absl::StrCat("<order ", i, ">"));
   });
   const SurveyReport report = survey_->Report();
   EXPECT_NEAR(report.frames.value_share(), 0.4, 0.02);
@@ -339,16 +339,16 @@ TEST_F(SurveyTest, FieldsOfFramedKeysAreCandidates) {
   options.schemas = &schemas;
   survey_ = std::make_unique<Survey>(options);
   WithRetries(6000, [&](int i) {
-    Add(testing::Framed(42, absl::StrFormat("\x0Co%05d", i)), absl::StrCat("text ", i % 7, i % 3));
+    Add(test::Framed(42, absl::StrFormat("\x0Co%05d", i)), absl::StrCat("text ", i % 7, i % 3));
   });
   EXPECT_EQ(Best(), "key.avro:/id");
 }
 
 // An order of a customer, of whom there are 300, in a Protobuf message behind a frame.
 std::string ProtobufOrder(int i) {
-  using testing::BytesField;
-  const std::string order = BytesField(1, absl::StrFormat("o%05d", i)) + testing::VarintField(2, 7);
-  return testing::Framed(
+  using test::BytesField;
+  const std::string order = BytesField(1, absl::StrFormat("o%05d", i)) + test::VarintField(2, 7);
+  return test::Framed(
       42, std::string(1, '\0') + BytesField(1, absl::StrCat("c", i % 300)) + BytesField(3, order));
 }
 

@@ -1,10 +1,13 @@
 #include "src/record/timestamp.h"
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace lethe {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(TimestampTest, Rfc3339AgreesWithAbseil) {
   for (const char* text :
@@ -106,7 +109,7 @@ TEST(TimeUnitCheckTest, NamesTheUnitOfTimesThatAreNoMilliseconds) {
     for (int i = 0; i < 51; ++i) check.Add(time);
     EXPECT_TRUE(check.MostAreWrong()) << time;
     EXPECT_EQ(check.LikelyUnit(), unit) << time;
-    EXPECT_NE(check.Text().find("101 of 151"), std::string::npos) << check.Text();
+    EXPECT_THAT(check.Text(), HasSubstr("101 of 151"));
   }
 }
 

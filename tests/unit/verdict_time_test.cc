@@ -17,6 +17,7 @@
 #include "src/stage/stream_time.h"
 #include "tests/support/real_events_file.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
 
 namespace lethe {
 namespace {
@@ -30,9 +31,9 @@ struct Timed {
 
 std::vector<Verdict> Judge(const std::vector<Timed>& stream, size_t per_call, absl::Duration horizon) {
   const auto stage = DedupStage::Create({.horizon = horizon, .target_fpp = 1e-9, .hash_seed = 7});
-  EXPECT_TRUE(stage.ok()) << stage.status();
+  EXPECT_OK(stage);
   const auto partition = (*stage)->Open("p");
-  EXPECT_TRUE(partition.ok()) << partition.status();
+  EXPECT_OK(partition);
   std::vector<Event> events;
   for (const Timed& timed : stream) {
     events.push_back({.id = (*partition)->Hash(timed.id), .time = timed.time});
@@ -41,7 +42,7 @@ std::vector<Verdict> Judge(const std::vector<Timed>& stream, size_t per_call, ab
   const absl::Span<const Event> all = events;
   for (size_t i = 0; i < all.size(); i += per_call) {
     const size_t count = std::min(per_call, all.size() - i);
-    EXPECT_TRUE((*partition)->Judge(all.subspan(i, count), absl::MakeSpan(verdicts).subspan(i, count)).ok());
+    EXPECT_OK((*partition)->Judge(all.subspan(i, count), absl::MakeSpan(verdicts).subspan(i, count)));
   }
   return verdicts;
 }
