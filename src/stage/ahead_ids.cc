@@ -66,15 +66,11 @@ int64_t AheadIds::EarlyBy(int64_t now_ms) const {
   return std::max<int64_t>(0, left_ms_ - counted_ms_);
 }
 
-size_t AheadIds::PlaceOf(IdHash id) const {
-  size_t place = 0;
-  while (place < size_ && !(entries_[place].id == id)) ++place;
-  return place;
-}
-
 const AheadIds::Entry* AheadIds::Find(IdHash id) const {
-  const size_t place = PlaceOf(id);
-  return place == size_ ? nullptr : &entries_[place];
+  for (size_t place = 0; place < size_; ++place) {
+    if (entries_[place].id == id) return &entries_[place];
+  }
+  return nullptr;
 }
 
 void AheadIds::DateUntimed(int64_t time_ms) {
@@ -84,12 +80,12 @@ void AheadIds::DateUntimed(int64_t time_ms) {
   }
 }
 
-std::optional<IdHash> AheadIds::Put(Entry entry, int64_t now_ms) {
-  if (const Entry* const before = Find(entry.id)) {
+std::optional<IdHash> AheadIds::Put(Entry entry, const Entry* before, int64_t now_ms) {
+  if (before != nullptr) {
     entry.passed_ms = std::max(entry.passed_ms, before->passed_ms);
     entry.filter_had_it = before->filter_had_it;
+    Forget(before);
   }
-  Forget(entry.id);
   std::optional<IdHash> left;
   // Records without a timestamp of their own do not count, and may be more.
   if (size_ == kMost) {
@@ -139,10 +135,7 @@ void AheadIds::Leave(int64_t passed_ms, int64_t now_ms) {
   }
 }
 
-void AheadIds::Forget(IdHash id) {
-  const size_t place = PlaceOf(id);
-  if (place != size_) Erase(place);
-}
+void AheadIds::Forget(const Entry* entry) { Erase(static_cast<size_t>(entry - entries_.data())); }
 
 void AheadIds::Erase(size_t place) {
   --size_;

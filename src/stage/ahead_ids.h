@@ -33,9 +33,8 @@ class FieldWriter;
 //     older records are read in between, or for want of room) are younger than the filter knows then. It is
 //     asked for a time that is earlier by the most of that, until the horizon has gone by.
 //   - A copy that is remembered anew (with StageOptions::renew, and in a replay, where any may have passed)
-//   may
-//     be dated earlier than its id passed. Where the id is here, the later of the two counts. Where it has
-//     left, the filter knows when it passed: what comes then is a copy by either.
+//     may be dated earlier than its id passed. Where the id is here, the later of the two counts. Where it
+//     has left, the filter knows when it passed: what comes then is a copy by either.
 //   - A timestamp ahead of stream time is believed where records are sparse: the majority of the last 21 (5
 //     suffice) that is nearest together spans more than a 64th of the horizon. It may be later than that
 //     majority by three times its span, or else the last five must all be later, the earliest of which then
@@ -86,10 +85,10 @@ class AheadIds {
 
   // Null: the id is not here.
   const Entry* Find(IdHash id) const;
-  // `entry` without `record`. Returns an id that leaves for it, before its time: it goes into the filter at
-  // `now_ms`.
-  std::optional<IdHash> Put(Entry entry, int64_t now_ms);
-  void Forget(IdHash id);
+  // `entry` without `record`; `before` is what Find() says of its id. Returns an id that leaves for it,
+  // before its time: it goes into the filter at `now_ms`.
+  std::optional<IdHash> Put(Entry entry, const Entry* before, int64_t now_ms);
+  void Forget(const Entry* entry);
 
   // Stream time has begun with this value, as of which the filter counts what it has.
   void Begin(int64_t first_ms) { counted_ms_ = first_ms; }
@@ -104,7 +103,6 @@ class AheadIds {
  private:
   static constexpr int64_t kFewest = 5;
 
-  size_t PlaceOf(IdHash id) const;  // size_: nowhere
   void Erase(size_t place);
   template <typename Self, typename Fields>
   static void Transfer(Self& self, Fields& fields);

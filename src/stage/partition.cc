@@ -109,7 +109,7 @@ void Partition::Impl::TakeOneByOne(absl::Span<const Event> events, size_t first,
     }
     ahead.Read(time_ms);
     while (const std::optional<TimedId> due = ahead.Release(now_ms)) taker.Again(*due);
-    const AheadIds::Entry* const known = ahead.Find(id);
+    const AheadIds::Entry* known = ahead.Find(id);
     const int64_t passes_ms = ahead.PassesAt(now_ms);
     const bool is_ahead = ahead.IsAhead(passes_ms, now_ms);
     OwnTime own{.time_ms = now_ms};
@@ -123,11 +123,13 @@ void Partition::Impl::TakeOneByOne(absl::Span<const Event> events, size_t first,
       }
     }
     const bool passes = taker.One(first + i, TimedId{id, now_ms}, own, start_ms);
-    if (known != nullptr && passes) ahead.Forget(id);  // it is over, also if it is not ahead this time
-    if ((passes || taker.RemembersCopies()) && is_ahead) {
+    // It is over, also if it is not ahead this time.
+    if (known != nullptr && passes) ahead.Forget(std::exchange(known, nullptr));
+    if ((passes || taker.remembers_copies) && is_ahead) {
       const bool is_untimed = time_ms == kNoStreamTime;
-      const auto left = ahead.Put(
-          {.id = id, .passed_ms = passes_ms, .is_untimed = is_untimed, .filter_had_it = !passes}, now_ms);
+      const auto left =
+          ahead.Put({.id = id, .passed_ms = passes_ms, .is_untimed = is_untimed, .filter_had_it = !passes},
+                    known, now_ms);
       if (left) taker.Again(TimedId{*left, now_ms});
     }
   }
@@ -149,7 +151,7 @@ absl::Status Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<V
   class Judging final : public Taker {
    public:
     Judging(Impl& impl, absl::Span<const Event> events, absl::Span<Verdict> verdicts)
-        : impl_(impl), events_(events), verdicts_(verdicts) {}
+        : Taker(impl.renew), impl_(impl), events_(events), verdicts_(verdicts) {}
 
     void Start(int64_t began_ms) override { impl_.StartOutside(began_ms); }
     void Many(size_t first, Batch& batch, int64_t) override {
@@ -163,7 +165,6 @@ absl::Status Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<V
       return verdicts_[i] == Verdict::kUnique;
     }
     void Again(const TimedId& timed) override { impl_.ShardOf(timed.id).Renew(timed); }
-    bool RemembersCopies() const override { return impl_.renew; }
 
    private:
     Impl& impl_;
@@ -182,7 +183,7 @@ absl::Status Partition::Impl::JudgeInTransaction(absl::Span<const Event> events,
   class Judging final : public Taker {
    public:
     Judging(Impl& impl, absl::Span<const Event> events, absl::Span<Verdict> verdicts)
-        : impl_(impl), events_(events), verdicts_(verdicts) {}
+        : Taker(impl.renew), impl_(impl), events_(events), verdicts_(verdicts) {}
 
     void Start(int64_t) override {}
     void Many(size_t first, Batch& batch, int64_t began_ms) override {
@@ -202,7 +203,6 @@ absl::Status Partition::Impl::JudgeInTransaction(absl::Span<const Event> events,
     void Again(const TimedId& timed) override {
       if (!impl_.ShardOf(timed.id).RenewPending(timed)) impl_.lacks_pending = true;
     }
-    bool RemembersCopies() const override { return impl_.renew; }
 
    private:
     Impl& impl_;
@@ -221,7 +221,7 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
   if (!entered.ok()) return entered.status();
   class Replaying final : public Taker {
    public:
-    Replaying(Impl& impl, absl::Span<const Event> events) : impl_(impl), events_(events) {}
+    Replaying(Impl& impl, absl::Span<const Event> events) : Taker(true), impl_(impl), events_(events) {}
 
     void Start(int64_t began_ms) override { impl_.StartOutside(began_ms); }
     void Many(size_t, Batch& batch, int64_t) override {
@@ -231,7 +231,6 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
       return impl_.ShardOf(timed.id).ReplayOne(timed, own, events_[i].payload) == Verdict::kUnique;
     }
     void Again(const TimedId& timed) override { impl_.ShardOf(timed.id).Renew(timed); }
-    bool RemembersCopies() const override { return true; }
 
    private:
     Impl& impl_;
@@ -245,7 +244,7 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
 void Partition::Impl::Forget(IdHash id) {
   ShardOf(id).Forget(id);
   const MutexLock lock(clock_mutex);
-  ahead.Forget(id);
+  if (const AheadIds::Entry* const known = ahead.Find(id)) ahead.Forget(known);
 }
 
 void Partition::Impl::StartOutside(int64_t began_ms) {

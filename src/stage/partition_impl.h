@@ -96,9 +96,11 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
     virtual bool One(size_t i, const TimedId& timed, const OwnTime& own, int64_t began_ms) = 0;
     // An id of before goes into the filter at this time.
     virtual void Again(const TimedId& timed) = 0;
-    virtual bool RemembersCopies() const = 0;
+    // Ids that do not pass are remembered anew.
+    const bool remembers_copies;
 
    protected:
+    explicit Taker(bool remembers) : remembers_copies(remembers) {}
     ~Taker() = default;
   };
   // Gives events their stream times, in order. Those that are ahead of it, or whose id is in `ahead`, are

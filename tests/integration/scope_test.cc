@@ -296,7 +296,7 @@ TEST(ScopeTest, AnotherScopeDoesNotWriteToTheFormerOutputAgain) {
   EXPECT_THAT(same_group.err, HasSubstr(absl::StrCat("--group ", group, " --output ", output)));
   const Finished same_output = flow.RunToEnd({"--scope=topic", "--group=" + group});
   EXPECT_EQ(same_output.exit_code, 1) << same_output.err;
-  EXPECT_THAT(same_output.err, HasSubstr("--output " + output));
+  EXPECT_THAT(same_output.err, HasSubstr("output to " + output));
   for (const std::string& each : {flow.group(), group}) {
     EXPECT_FALSE(SharedClient().Exists(absl::StrCat(each, "-", flow.input(), "-repartition")).value())
         << each;

@@ -793,7 +793,7 @@ TEST(RestoreTest, Rule13AFilterAtTheMemoryLimitIsRebuiltInItsOwnMemory) {
   ASSERT_TRUE(daemon->Await([&] {
     return daemon->Metric("lethe_unread_deleted_offsets_total") > 0 ||
            daemon->Metric("lethe_partition_failed") > 0;
-  }));
+  })) << daemon->Get("/status").body;
   flow.SendIds("c", 51, 200);
   EXPECT_TRUE(daemon->Await(
       [&] { return flow.Committed()[0].offset == 10'350 || daemon->Metric("lethe_partition_failed") > 0; }));

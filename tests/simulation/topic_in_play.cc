@@ -806,7 +806,8 @@ test::Judgement TopicInPlay::Judge() const {
   std::erase_if(evidence.input, [&](const Record& each) {
     return each.offset >= evidence.input_ends[static_cast<size_t>(each.partition)];
   });
-  if (!deleted_unread_.empty()) EraseUnread(evidence);
+  // Else the partition stops, and an operator resets it.
+  if (site_.schedule.skips_deleted) EraseUnread(evidence);
   test::Judgement judgement = test::Judge(evidence);
   JudgeTagged(judgement);
   if (!forgotten_.empty()) JudgeSinceForgotten(evidence, judgement);
