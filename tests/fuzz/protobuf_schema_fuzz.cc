@@ -109,6 +109,12 @@ std::unique_ptr<std::string> OracleText(const pb::Message& root, const std::stri
   return nullptr;
 }
 
+void CheckSteps(const ProtobufWalk& walk, size_t places, size_t bytes) {
+  if (walk.steps() <= kMostStepsAByte * places * bytes) return;
+  std::fprintf(stderr, "%zu bytes took %zu steps\n", bytes, static_cast<size_t>(walk.steps()));
+  std::abort();
+}
+
 void CheckMessage(const std::string& bytes) {
   static const auto* const kCompiled =
       new ProtobufSchema(ProtobufSchema::Compile({Schema::Type::kProtobuf, kSchema, {}}).value());
@@ -126,10 +132,7 @@ void CheckMessage(const std::string& bytes) {
   }();
   // libprotobuf cuts integers of more than 64 bits, which the walk refuses.
   const bool is_message = walk->Walk(bytes);
-  if (walk->steps() > kMostStepsAByte * Pointers().size() * bytes.size()) {
-    std::fprintf(stderr, "%zu bytes took %zu steps\n", bytes.size(), static_cast<size_t>(walk->steps()));
-    std::abort();
-  }
+  CheckSteps(*walk, Pointers().size(), bytes.size());
   if (!is_message) return;
   const std::unique_ptr<pb::Message> message(factory->GetPrototype(descriptor)->New());
   // It reads also what is inside of messages that the walk skips.
@@ -150,9 +153,13 @@ void CheckMessage(const std::string& bytes) {
 void CheckSchema(const std::string& text) {
   const auto schema = ProtobufSchema::Compile({Schema::Type::kProtobuf, text, {}});
   if (!schema.ok()) return;
+  const std::vector<std::string> pointers = {"/id", "/a/b", "/tags/k", "/items/0/id", "/order/customer/id"};
   for (const std::vector<int32_t>& indexes : std::vector<std::vector<int32_t>>{{}, {1}, {0, 0}, {0, 0, 1}}) {
-    auto places = schema->Places(indexes, {"/id", "/a/b", "/tags/k", "/items/0/id", "/order/customer/id"});
-    if (places) ProtobufWalk(*std::move(places)).Walk(text);
+    auto places = schema->Places(indexes, pointers);
+    if (!places) continue;
+    ProtobufWalk walk(*std::move(places));
+    walk.Walk(text);
+    CheckSteps(walk, pointers.size(), text.size());
   }
 }
 
