@@ -32,7 +32,7 @@ class FieldWriter;
 //   - Ids that leave before stream time has come to them (before it starts, for one that is too wild, since
 //     older records are read in between, or for want of room) are younger than the filter knows then. It is
 //     asked for a time that is earlier by the most of that, until the horizon has gone by.
-//   - A copy that is remembered anew (with StageOptions::renew, and in a replay, where any may have passed)
+//   - A copy that is remembered again (with StageOptions::renew, and in a replay, where any may have passed)
 //     may be dated earlier than its id passed. Where the id is here, the later of the two counts. Where it
 //     has left, the filter knows when it passed: what comes then is a copy by either.
 //   - A timestamp ahead of stream time is believed where records are sparse: the majority of the last 21 (5

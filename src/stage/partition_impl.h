@@ -96,7 +96,7 @@ struct __attribute__((visibility("hidden"))) Partition::Impl {
     virtual bool One(size_t i, const TimedId& timed, const OwnTime& own, int64_t began_ms) = 0;
     // An id of before goes into the filter at this time.
     virtual void Again(const TimedId& timed) = 0;
-    // Ids that do not pass are remembered anew.
+    // Ids of records that do not pass are remembered, too.
     const bool remembers_copies;
 
    protected:

@@ -174,7 +174,7 @@ class PartitionJudge {
     if (!sendings.empty()) ++sums_.client_copies;
     sendings.push_back(entries_.size());
     if (now && unmoved_ == SIZE_MAX) unmoved_ = entries_.size();
-    // One that is refused is not remembered anew, perhaps.
+    // Whether one that is refused is remembered again is not certain.
     if (const auto last = last_of_.find(entry.event.id); last != last_of_.end()) entry.before = last->second;
     if (!entry.undeliverable) last_of_[entry.event.id] = entries_.size();
     entry.kept_ms = entry.stream_time_ms;

@@ -107,7 +107,7 @@ struct Evidence {
   std::optional<CountedVerdicts> counted;
   // After so much stream time without a record of it an id is forgotten. Infinite: nothing says so.
   absl::Duration forgotten_after = absl::InfiniteDuration();
-  // The horizon begins anew with each record of an id.
+  // The horizon begins again with each record of an id.
   bool renews = false;
   // Without a rebuild: counted from the last record that was passed.
   bool is_rebuilt = true;

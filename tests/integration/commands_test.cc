@@ -215,7 +215,7 @@ TEST(PageCommandsTest, PrometheusStartsAsThePageSays) {
   const std::string data = absl::StrCat(testing::TempDir(), "/", UniqueName("prometheus"));
   command = absl::StrReplaceAll(
       command.substr(0, command.find('#')),
-      {{"dashboards/", absl::StrCat(LETHE_SOURCE_DIR, "/dashboards/")}, {"/tmp/lethe-prometheus", data}});
+      {{"dashboards/", absl::StrCat(LETHE_SOURCE_DIR, "/dashboards/")}, {"build/prometheus", data}});
   const int port = FreePort();
   ProcessOptions prometheus;
   prometheus.args = absl::StrSplit(command, ' ', absl::SkipEmpty());

@@ -273,7 +273,7 @@ TEST(MetricsTest, PartitionsOfSeveralTopicsAreThoseOfTheirTopic) {
   EXPECT_EQ(values["lethe_store_connected,group=shop,counter=likes"], 0);
 }
 
-// With another topic lethe is ready, and nothing else tells of it: there is no partition.
+// lethe is ready if another topic is read, and no partition tells of this one.
 TEST(MetricsTest, TopicsThatAreNotReadAreCounted) {
   DaemonReport report = TwoPartitions();
   const std::string named = "lethe_topics_unread,group=shop,listed=name";

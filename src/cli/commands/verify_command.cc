@@ -151,11 +151,13 @@ absl::Status Verify(const VerifyCommandOptions& options, std::ostream& out, std:
     }
   }
   exit_code = ExitCodeOf(verified);
-  if (options.format == ReportFormat::kJson) WriteVerifiedJson(verified, out);
-  for (const VerifiedTopic& topic : verified) {
-    if (options.format == ReportFormat::kJson) break;
-    if (&topic != &verified.front()) out << "\n";
-    WriteVerified(topic, TextStyle::Of(STDOUT_FILENO), out);
+  if (options.format == ReportFormat::kJson) {
+    WriteVerifiedJson(verified, out);
+  } else {
+    for (const VerifiedTopic& topic : verified) {
+      if (&topic != &verified.front()) out << "\n";
+      WriteVerified(topic, TextStyle::Of(STDOUT_FILENO), out);
+    }
   }
   out.flush();
   for (const VerifiedTopic& topic : verified) {

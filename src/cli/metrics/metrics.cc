@@ -72,7 +72,8 @@ constexpr MetricDefinition kUnreadTopics = {
     "group, listed",
     "topics",
     "Topics that lethe does not read, listed by `name`, or matched by a `pattern` alone.",
-    "Above 0: /readyz says why, for example that an output is missing. With another topic lethe is ready."};
+    "Above 0: /readyz says why, for example that an output is missing. lethe_ready stays 1 while another "
+    "topic is read."};
 
 struct SchemaMetric {
   MetricDefinition definition;

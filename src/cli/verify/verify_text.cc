@@ -332,8 +332,8 @@ void WriteVerifiedJson(const std::vector<VerifiedTopic>& topics, std::ostream& o
 std::string VerifiedMetrics(const std::vector<VerifiedTopic>& topics, absl::Time now) {
   std::string found, result, share, time;
   for (const VerifiedTopic& topic : topics) {
-    const std::string labels =
-        absl::StrCat("group=\"", topic.options.process.group, "\",topic=\"", InputsOf(topic), "\"");
+    const std::string labels = absl::StrCat("group=", JsonString(topic.options.process.group),
+                                            ",topic=", JsonString(InputsOf(topic)));
     absl::StrAppend(&result, "lethe_verify_result{", labels, "} ", ExitCodeOf(topic), "\n");
     absl::StrAppend(&time, "lethe_verify_timestamp_seconds{", labels, "} ", absl::ToUnixSeconds(now), "\n");
     if (!topic.status.ok()) continue;

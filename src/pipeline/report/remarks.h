@@ -28,10 +28,11 @@ std::optional<std::string> DuplicatesRemark(const PartitionReport& partition);
 std::optional<std::string> ShortHistoryRemark(const PartitionReport& partition);
 std::optional<std::string> MovedKeysRemark(const PartitionReport& partition);
 
-// That most timestamps of the topic are of another unit.
-// Of a partition whose records the output deletes.
+// That the output deletes most records of the partition soon after they are written.
 std::string ExpiryRemark(const std::string& partition, const std::string& output,
                          const ExpiryWatch::Stretch& records);
+
+// That most timestamps of the topic are of another unit.
 std::string TimesRemark(const std::string& topic, const TimeUnitCheck& times);
 
 // That quotas hold a client, "consumer" or "producer", back for this share of the time.
